@@ -184,9 +184,9 @@ COMMAND = define_command(
     _run,
     """List, export or clear the cookies of a crawl.
 
-    Prints domain and path, name, time of expiry and attributes of each cookie. A dot before the domain: subdomains get
-    it too. "loaded": from --load-cookies. Values are hidden, because they may be logins. List and export work while
-    the crawl runs.
+    Prints the domain, path, name, expiry and attributes of each cookie. A dot before the domain means that subdomains
+    get it too; "loaded" means that it came from --load-cookies. Values are hidden, because they may be logins. You can
+    list and export while the crawl runs.
     """,
     [
         directory_argument(),
@@ -205,5 +205,5 @@ COMMAND = define_command(
     ],
     ("archiver cookies collections/example.org", "list them"),
     ("archiver cookies collections/example.org --export cookies.txt", "use them with curl -b or wget"),
-    ("archiver cookies collections/example.org --clear --domain example.net", "forget those of one domain"),
+    ("archiver cookies collections/example.org --clear --domain example.net", "delete those of one domain"),
 )
