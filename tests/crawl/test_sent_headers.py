@@ -59,7 +59,7 @@ def test_accept_fields_can_be_set_for_all_and_for_one_host(tmp_path: Path) -> No
             "host": (rule,),
         }
         for host in hosts:
-            crawl(tmp_path / host, server.url("/", host), robots="ignore", **values)
+            crawl(tmp_path / host, server.url("/", host), **values)
         lines = [row.request.decode().split("\r\n") for row in server.log]
     names = ("Accept:", "Accept-Encoding:", "Accept-Language:")
     assert [{line for line in each if line.startswith(names)} for each in lines] == [
