@@ -286,15 +286,16 @@ class ConnectionPool:
         if proxy.resolves:
             return await self.tunnels.open(proxy, name.rstrip("."), port, self._patience), None
         family = socket.AF_INET if proxy.address.kind == "socks4" else socket.AF_UNSPEC
-        found = await self._names.resolve(name, port, family)
-        *first, last = [each["host"].partition("%")[0] for each in found[:MAX_ADDRESSES]]
-        for site in first:
+        failed = FetchError(Failure.DNS, f"host name {name} has no address")
+        for address in (await self._names.addresses(name, port, family))[:MAX_ADDRESSES]:
+            site = address.partition("%")[0]
             try:
                 return await self.tunnels.open(proxy, site, port, self._patience), site
             except FetchError as error:
                 if error.failure is not Failure.CONNECT:
                     raise
-        return await self.tunnels.open(proxy, last, port, self._patience), last
+                failed = error
+        raise failed
 
     async def _reach_proxy(self, proxy: Proxy) -> RawProtocol:
         place = proxy.address.host.strip("[]"), proxy.address.port

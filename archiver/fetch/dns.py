@@ -257,12 +257,16 @@ class RememberingResolver(AbstractResolver):
         return await asyncio.shield(task)
 
     async def first(self, host: str, port: int) -> str:
-        """Return the first address of *host*; raise `FetchError` if there is none."""
+        """Return the first address of *host*, "" if the answer is empty; raise `FetchError` if it does not resolve."""
+        return next(iter(await self.addresses(host, port)), "")
+
+    async def addresses(self, host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[str]:
+        """Return all addresses of *host*; raise `FetchError` if it does not resolve."""
         try:
-            found = await self.resolve(host, port, socket.AF_UNSPEC)
+            found = await self.resolve(host, port, family)
         except (OSError, UnicodeError) as error:
             raise FetchError(Failure.DNS, unresolved(host, error)) from error
-        return found[0]["host"] if found else ""
+        return [each["host"] for each in found]
 
     def forget(self) -> None:
         """Clear the cache."""

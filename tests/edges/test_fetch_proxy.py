@@ -308,3 +308,15 @@ def test_socks4_knows_no_ipv6(tmp_path: Path) -> None:
     with ScriptedProxy() as proxy:
         error = failure(tmp_path, f"socks4://127.0.0.1:{proxy.port}", "http://[::1]:81/")
         assert (error.failure, proxy.heard) == (Failure.CONNECT, [])
+
+
+@pytest.mark.parametrize("kind", ["socks4", "socks5"])
+def test_a_name_that_we_cannot_resolve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with ScriptedProxy() as proxy:
+        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", "http://nowhere.example/")
+        assert (error.failure, proxy.heard) == (Failure.DNS, [])
+        assert error.reason == "host name nowhere.example does not resolve"
