@@ -37,6 +37,7 @@ def parameters(function: object) -> list[str]:
 
 def test_called_functions_accept_our_arguments() -> None:
     assert parameters(TCPConnector.connect) == ["self", "req", "traces", "timeout"], "connect() has other parameters"
+    assert parameters(TCPConnector._get_ssl_context) == ["self", "req"], "the context of TLS is found in another way"
     wanted = {"method", "url", "loop", "ssl"}
     assert wanted <= set(parameters(ClientRequest.__init__)), f"ClientRequest no longer takes all of {wanted}"
     assert parameters(Connection.close) == ["self"]
