@@ -29,7 +29,7 @@ from fixtures.sites import ok, page, redirect
 CHANGES = int(os.environ.get("ARCHIVER_CHANGES", "2000" if os.environ.get("ARCHIVER_LONG") else "40"))
 TAIL = 4096
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 if CHANGES <= 40 else 7200)]
 
 WORDS = ("the", "archive", "keeps", "what", "a", "site", "said", "and", "who", "asked", "for", "it", "when")
 
