@@ -15,10 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from archiver import url
+from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.logins import COOKIE, REACHED, Login
 from archiver.config.option_types import Pattern
 from archiver.config.secrets import PLAIN
+from archiver.crawl.recrawl import BESIDE
 from archiver.crawl.requests import Requests
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.visit import Visited
@@ -29,7 +31,7 @@ from archiver.extract.exchange import charset as stated_charset
 from archiver.extract.forms import Form, chosen, forms_of
 from archiver.http.form_post import FormPost
 from archiver.model import Claim, Cookie, Exchange, Hop, Links
-from archiver.storage import storage, sync_folder
+from archiver.storage import close_to_others, storage, sync_folder
 from archiver.warc.records import RecordIds
 
 MAX_REDIRECTS = 10
@@ -111,6 +113,7 @@ class FormLogin:
         finally:
             for step in course.steps:
                 step.exchange.response.close()
+        self._records.close_database()
         return replace(result, cookies=tuple(course.cookies.values()))
 
     async def _run(self, course: _Course, logged_out: Pattern | None) -> tuple[Result, str]:
@@ -222,6 +225,11 @@ class LoginRecords:
     def __init__(self, folder: Path, identity: WarcIdentity) -> None:
         self._folder = folder
         self._identity = replace(identity, prefix=f"{identity.prefix}{KIND}", private=True)
+
+    def close_database(self) -> None:
+        """Let only the owner read crawl.db, which is to hold the cookies of the session."""
+        database = Layout(self._folder.parent).database
+        close_to_others(*(database.with_name(database.name + end) for end in ("", *BESIDE)))
 
     def write(self, visits: list[PendingVisit]) -> None:
         """Write *visits*; they are on disk when this returns."""

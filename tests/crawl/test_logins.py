@@ -1,7 +1,10 @@
 """Logins in whole crawls, judged by what the site saw and by what is archived."""
 
 import gzip
+import signal
 import stat
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,8 @@ from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import archiver
 from fixtures.crawl_in_process import crawl
-from fixtures.rawserver import RawServer, Route
+from fixtures.log import Row
+from fixtures.rawserver import RawServer, Route, Sendable
 from fixtures.site_with_login import MEMBERS, PASSWORD, PLEASE, USER, MembersSite
 from fixtures.sites import ok, page
 
@@ -210,3 +214,28 @@ def test_a_missing_password_is_said_before_anything_happens(tmp_path: Path) -> N
     done = archiver("crawl", "http://127.0.0.1:9/", "-o", "c", "--login", words, cwd=tmp_path)
     assert done.returncode == ExitCode.USAGE
     assert "NOT_SET_AT_ALL is not set" in done.stderr
+
+
+def test_a_killed_crawl_goes_on_with_its_session(tmp_path: Path) -> None:
+    site = MembersSite()
+    killed: list[subprocess.Popen[bytes]] = []
+
+    def killing(row: Row) -> Sendable:
+        if killed[0].poll() is None:
+            killed[0].kill()
+            killed[0].wait()
+        answer: Sendable = site.routes["/"](row)  # type: ignore[operator]
+        return answer
+
+    with RawServer({**site.routes, MEMBERS[7]: killing}) as server:
+        words = ["crawl", server.url(), "-o", "c", "--rate", "0", "--host-concurrency", "1"]
+        words += ["--login", str(login(server, f"'logged-out={PLEASE}'"))]
+        killed.append(subprocess.Popen([sys.executable, "-m", "archiver", *words], cwd=tmp_path))
+        assert killed[0].wait() == -signal.SIGKILL
+        done = archiver("resume", "c", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+    assert site.answers["posted"] == 1
+    check_members(tmp_path / "c")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (*warcs(tmp_path / "c"), tmp_path / "c/crawl.db")}
+    assert modes == {0o600}
+    assert archiver("verify", "c", cwd=tmp_path).returncode == ExitCode.DONE
