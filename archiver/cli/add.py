@@ -23,9 +23,13 @@ from archiver.cli.options import (
 from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
 from archiver.config import toml
+from archiver.config.secret_settings import secret_sources
+from archiver.config.seeds import conflict
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
+
+AT_START = ("auth", "proxy")  # settings that a crawl reads when it starts
 
 
 def add(directory: Path, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
@@ -61,18 +65,32 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
         async with frontier.exclusive_transaction():
             settings = with_values(Settings(), read_settings(layout.settings))
             new = _with_seeds(settings, given)
+            if running:
+                _check_running(new, given)
             if new != settings:
                 put_settings(layout, toml.render(new))
         now = time.time()
         known = set(settings.seeds)
-        changed = sum(one.url in known and one not in settings.scope.seed_setting for one in given.own)
+        changed = sum(one.url in known and one not in settings.scope.seed for one in given.own)
         return await frontier.add_seeds(given.urls, now + GRACE if running else now), changed
 
 
+def _check_running(settings: Settings, given: SeedList) -> None:
+    """Refuse settings of *given* that a crawl reads when it starts, because they protect what it sends."""
+    for own in settings.scope.seed:
+        if own.url in given.urls:
+            key = next((key for key, _ in own.given if key in AT_START), "")
+            if key or secret_sources(with_values(Settings(), {"seed": (own,)})):
+                what = key or "a header with a secret from elsewhere"
+                raise ConfigError(f"{own.url}: {what} cannot be given to a crawl that runs; stop it, add, and resume")
+
+
 def _with_seeds(settings: Settings, given: SeedList) -> Settings:
-    own = combine_seed_settings(settings.scope.seed_setting, given.own)
+    own = combine_seed_settings(settings.scope.seed, given.own)
+    if wrong := conflict(own):
+        raise ConfigError(wrong)
     seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
-    return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
+    return replace(settings, seeds=seeds, scope=replace(settings.scope, seed=own))
 
 
 COMMAND = define_command(

@@ -15,7 +15,7 @@ from archiver.cli.directory import check_is_directory, crawl_lock
 from archiver.cli.options import EACH_LINE, define_command, directory_argument, json_option
 from archiver.cli.terminal import result, results, say
 from archiver.collection.layout import Layout
-from archiver.config.settings import Settings, SettingsByHost
+from archiver.config.settings import Settings, SettingsByHost, replaced_values
 from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.humanize import iso, printable
@@ -43,7 +43,7 @@ def load(files: Sequence[str], settings: Settings) -> tuple[Cookie, ...]:
     """Return the cookies in *files*, for a crawl with *settings*; a later file replaces those of an earlier one."""
     if not files:
         return ()
-    rules = (value for rule in settings.politeness.host for key, value in rule.given if key == "cookies")
+    rules = (value for key, value in replaced_values(settings) if key == "cookies")
     if "keep" not in (settings.fetch.cookies, *rules):
         raise ConfigError("--load-cookies has no effect with --cookies off; leave one of them out")
     now = time.time()

@@ -74,7 +74,7 @@ def _default(entry: Field[Any]) -> str:
 def given_settings(values: dict[str, Any]) -> dict[str, Any]:
     """Return those of the options' *values* that were given, even if the value is None (`--max-depth none`)."""
     source = click.get_current_context().get_parameter_source
-    known = (entry.name for _, entry in every_setting())
+    known = (entry.name for _, entry in every_setting() if entry.metadata["option"])
     return {name: values[name] for name in known if source(name) is not ParameterSource.DEFAULT}
 
 
@@ -168,7 +168,7 @@ def last_status_option() -> click.Option:
 def crawl_options() -> list[click.Parameter]:
     """Return the options of a command that runs a crawl: one for every setting, and for more or less output."""
     return [
-        *(SettingOption(TITLES[name], entry) for name, entry in every_setting()),
+        *(SettingOption(TITLES[name], entry) for name, entry in every_setting() if entry.metadata["option"]),
         click.Option(
             ["--load-cookies"],
             multiple=True,

@@ -37,8 +37,8 @@ from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
 from archiver.config import toml
-from archiver.config.seeds import unknown
-from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.config.seeds import conflict
+from archiver.config.settings import Settings, SettingsByHost, replaced_values, with_values
 from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
@@ -156,17 +156,17 @@ def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
     values = {**before, **(read_settings(request.config) if request.config else {}), **request.given}
     given = read_seeds(request.urls, request.lists, values.get("seeds", ()))
     dropped = set(values.get("seeds", ())) - set(given.urls)  # seeds of the file; they are not crawled
-    kept = (one for one in values.get("seed_setting", ()) if one.url not in dropped)
+    kept = (one for one in values.get("seed", ()) if one.url not in dropped)
     own = combine_seed_settings(kept, given.own)
-    settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
+    settings = with_values(Settings(), {**values, "seeds": given.urls, "seed": own})
     check_seed_settings(settings, "")
     check_proxies(settings)
     return settings
 
 
 def check_seed_settings(settings: Settings, where: str) -> None:
-    """Refuse settings for a URL that is not a seed: they would have no effect, without any warning."""
-    if wrong := unknown(settings.seeds, settings.scope.seed_setting):
+    """Refuse seeds of one host with different settings for it: only those of one would have an effect."""
+    if wrong := conflict(settings.scope.seed):
         raise ConfigError(where + wrong)
 
 
@@ -174,7 +174,7 @@ def check_proxies(settings: Settings) -> None:
     """Refuse proxies that cannot be used, as their login is not in the environment."""
     every = (
         *settings.fetch.proxy,
-        *(value for rule in settings.politeness.host for key, value in rule.given if key == "proxy"),
+        *(value for key, value in replaced_values(settings) if key == "proxy"),
     )
     if every:
         from archiver.fetch.proxy import ProxyRoutes

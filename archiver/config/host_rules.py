@@ -66,6 +66,7 @@ KEYS: dict[str, OptionType] = {
     "exclude-type": MEDIA_TYPE,
 }
 MANY = frozenset(("auth", "header", "proxy", "include-type", "exclude-type"))
+REPEATABLE = MANY | {"include", "exclude"}  # of hosts and of seeds
 MAX_SHOWN = 60  # characters of what is wrong in a message, which is one line
 
 _PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")
@@ -79,7 +80,7 @@ class HostRule:
     given: tuple[tuple[str, Any], ...]
 
     def __str__(self) -> str:
-        words = (f"{key}={shlex.quote(_text(KEYS[key].write(value)))}" for key, value in self.given)
+        words = (f"{key}={shlex.quote(to_text(KEYS[key], value))}" for key, value in self.given)
         return " ".join((self.match, *words))
 
     def covers(self, origin: str) -> bool:
@@ -138,16 +139,18 @@ def _read(given: Any) -> HostRule:
     pairs = [word.partition("=") for word in words]
     if wrong := next((key for key, sign, _ in pairs if not sign), ""):
         raise ConfigError(f"{_shown(wrong)} is not KEY=VALUE; quote a value that has blanks")
-    return host_rule(match, ((key, _value(key, value)) for key, _, value in pairs))
+    return host_rule(match, ((key, from_text(KEYS.get(key), value)) for key, _, value in pairs))
 
 
-def _value(key: str, text: str) -> Any:
-    """Return *text* as a TOML value: a truth value has no quotes there, and so it has its own type."""
-    return {"true": True, "false": False}.get(text, text) if KEYS.get(key) is BOOLEAN else text
+def from_text(kind: OptionType | None, text: str) -> Any:
+    """Return *text* as a TOML value of *kind*: a truth value has no quotes there, and so it has its own type."""
+    return {"true": True, "false": False}.get(text, text) if kind is BOOLEAN else text
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def to_text(kind: OptionType, value: Any) -> str:
+    """Return *value* of *kind* as text that `from_text` reads."""
+    written = kind.write(value)
+    return str(written).lower() if isinstance(written, bool) else str(written)
 
 
 def _of_table(table: dict[str, Any]) -> HostRule:
@@ -164,10 +167,14 @@ def _of_table(table: dict[str, Any]) -> HostRule:
 
 def table_of(rule: HostRule) -> dict[str, Any]:
     """Return *rule* as a TOML table: key and TOML value, those of repeatable keys as a list."""
-    table: dict[str, Any] = {MATCH: rule.match}
-    for key, value in rule.given:
-        written = KEYS[key].write(value)
-        table[key] = [*table.get(key, []), written] if key in MANY else written
+    return {MATCH: rule.match, **grouped((key, KEYS[key].write(value)) for key, value in rule.given)}
+
+
+def grouped(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return *given*, TOML keys and values, with the values of repeatable keys as lists."""
+    table: dict[str, Any] = {}
+    for key, value in given:
+        table[key] = [*table.get(key, []), value] if key in REPEATABLE else value
     return table
 
 

@@ -20,9 +20,9 @@ from archiver.config.option_types import (
 from archiver.config.seeds import SEED_SETTING, SeedSetting
 
 
-def setting(default: Any, kind: OptionType, help_text: str, *, many: bool = False) -> Any:
-    """Declare a field of a slice. *many*: the option is repeatable and the value is a tuple."""
-    return field(default=default, metadata={"kind": kind, "help": help_text, "many": many})
+def setting(default: Any, kind: OptionType, help_text: str, *, many: bool = False, option: bool = True) -> Any:
+    """Declare a field of a slice. *many*: the option is repeatable, the value a tuple. *option*: there is an option."""
+    return field(default=default, metadata={"kind": kind, "help": help_text, "many": many, "option": option})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,14 @@ class ScopeSettings:
         "a host instead; a host includes its subdomains.",
         many=True,
     )
-    seed_setting: tuple[SeedSetting, ...] = setting(
+    seed: tuple[SeedSetting, ...] = setting(
         (),
         SEED_SETTING,
-        "Use other settings for one seed: scope, max-depth and max-hops replace those of the crawl; include and "
-        "exclude add to them. In a list of seeds, write them after the URL.",
+        "A seed with settings of its own: scope, max-depth and max-hops replace those of the crawl; include and "
+        "exclude add to them. Settings of hosts apply to the host of the seed, before those of [[host]]. In a list "
+        "of seeds, write them after the URL.",
         many=True,
+        option=False,
     )
     include: tuple[str, ...] = setting(
         (), PATTERN, "Also take URLs that match this regular expression, on any host.", many=True

@@ -11,7 +11,7 @@ from typing import Any
 
 from archiver.config.option_types import LEFT_OUT
 from archiver.config.secrets import SecretSource, source_in_header
-from archiver.config.settings import Settings, every_setting
+from archiver.config.settings import Settings, every_setting, replaced_values, with_values
 
 _WORDS = "auth|cookie|token|key|secret|session|password|csrf"
 SECRET = re.compile(_WORDS, re.IGNORECASE)  # in the name of a header
@@ -24,7 +24,7 @@ def has_secrets(settings: Settings) -> bool:
 
 
 def _headers(settings: Settings) -> tuple[str, ...]:
-    rules = (value for rule in settings.politeness.host for key, value in rule.given if key == "header")
+    rules = (value for key, value in replaced_values(settings) if key == "header")
     return (*settings.fetch.header, *rules)
 
 
@@ -34,7 +34,7 @@ def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
     for name, entry in every_setting():
         value = getattr(getattr(settings, name), entry.name)
         values += value if entry.metadata["many"] else (value,)
-    values += [value for rule in settings.politeness.host for _, value in rule.given]
+    values += [value for _, value in replaced_values(settings)]
     values += [value for login in settings.fetch.login for _, value in login.fields]
     in_headers = (source_at_end(line) for line in _headers(settings))
     found = (*(getattr(value, "secret", value) for value in values), *(held[1] for held in in_headers if held))
@@ -52,13 +52,15 @@ def without_secrets(settings: Settings) -> Settings:
 
 
 def with_headers(settings: Settings, change: Callable[[str], str]) -> Settings:
-    """Return *settings* with all headers, those of hosts too, as *change* returns them."""
-    rules = tuple(
-        replace(rule, given=tuple((key, change(value) if key == "header" else value) for key, value in rule.given))
-        for rule in settings.politeness.host
-    )
-    fetch = replace(settings.fetch, header=tuple(map(change, settings.fetch.header)))
-    return replace(settings, fetch=fetch, politeness=replace(settings.politeness, host=rules))
+    """Return *settings* with all headers, those of hosts and seeds too, as *change* returns them."""
+    header = tuple(map(change, settings.fetch.header))
+    host = tuple(replace(rule, given=_changed(rule.given, change)) for rule in settings.politeness.host)
+    seed = tuple(replace(own, given=_changed(own.given, change)) for own in settings.scope.seed)
+    return with_values(settings, {"header": header, "host": host, "seed": seed})
+
+
+def _changed(given: tuple[tuple[str, Any], ...], change: Callable[[str], str]) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, change(value) if key == "header" else value) for key, value in given)
 
 
 def _bare(header: str) -> str:

@@ -5,22 +5,26 @@ refused, with an example of what to write. A name without a scheme gets `http://
 
 In a list, settings follow the URL: `https://example.org/blog/ scope=prefix max-depth=3 exclude=/tag/`. The keys are
 names of options. `scope`, `max-depth` and `max-hops` replace those of the crawl; `include` and `exclude`, which are
-repeatable, add to them. Neither a canonical URL nor a value contains a space, so what is written can be read back.
+repeatable, add to them. All settings of hosts apply to the host of the seed. A value with blanks is quoted:
+`header='Accept-Language: fr'`. In crawl.toml, a seed with settings is a table `[[seed]]`.
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from archiver import url
-from archiver.config.option_types import NUMBER_OR_NONE, PATTERN, REACH, OptionType
+from archiver.config import host_rules
+from archiver.config.option_types import LEFT_OUT, NUMBER_OR_NONE, PATTERN, REACH, OptionType
 from archiver.errors import ConfigError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _PORT = re.compile(r"[0-9]+(?:[/?#].*)?", re.DOTALL)
-_COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
+_WORD = re.compile(r"""[^\s='"]+=(?:'[^']*'|"[^"]*")+(?!\S)|\S+""")  # a value in quotes may have blanks
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _OUTSIDE = re.compile(r"[\s\x00-\x20\x7f-\x9f\ud800-\udfff]")
 _HERE = re.compile(r"127\.[0-9.]+|\[::1\]|(?:.+\.)?localhost")  # this machine: the user chose the port on purpose
 MAX_SHOWN = 120  # characters of a bad seed in a message, which is one line
@@ -70,7 +74,8 @@ def lacks_scheme(text: str) -> bool:
 def lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line of a list of seeds, without comments (`#`) and empty lines."""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        if written := _COMMENT.sub("", line).strip():
+        end = next((word.start() for word in _WORD.finditer(line) if word[0][0] == "#"), None) if "#" in line else None
+        if written := line[:end].strip():
             yield number, written
 
 
@@ -90,9 +95,16 @@ def _shown(text: str) -> str:
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
 
 
-KEYS = {"scope": REACH, "max-depth": NUMBER_OR_NONE, "max-hops": NUMBER_OR_NONE, "include": PATTERN, "exclude": PATTERN}
-MANY = frozenset(("include", "exclude"))
-_BLANKS = re.compile(r"[ \t]+")
+URL = "url"
+SCOPE_KEYS = {
+    "scope": REACH,
+    "max-depth": NUMBER_OR_NONE,
+    "max-hops": NUMBER_OR_NONE,
+    "include": PATTERN,
+    "exclude": PATTERN,
+}
+KEYS = SCOPE_KEYS | host_rules.KEYS
+MANY = frozenset(("include", "exclude")) | host_rules.MANY
 MAX_SETTINGS_SHOWN = 60  # characters of what is wrong in a message, which is one line
 
 
@@ -105,6 +117,16 @@ class SeedSetting:
 
     def __str__(self) -> str:
         return " ".join((self.url, *(written(key, value) for key, value in self.given)))
+
+    @property
+    def for_scope(self) -> bool:
+        """True if the seed has settings of the scope."""
+        return any(key in SCOPE_KEYS for key, _ in self.given)
+
+    @property
+    def for_host(self) -> tuple[tuple[str, Any], ...]:
+        """The settings that apply to the host of the seed."""
+        return tuple((key, value) for key, value in self.given if key in host_rules.KEYS)
 
     def get(self, key: str, otherwise: Any = None) -> Any:
         """Return the value of *key*; *otherwise* if it is not given."""
@@ -121,24 +143,32 @@ class SeedSetting:
 
 def written(key: str, value: Any) -> str:
     """Return a per-seed setting as text: `max-depth=3`."""
-    return f"{key}={KEYS[key].write(value)}"
+    text = host_rules.to_text(KEYS[key], value)
+    return f"{key}={shlex.quote(text) if _must_be_quoted(text) else text}"
+
+
+def _must_be_quoted(text: str) -> bool:
+    return not text or text[0] in "'\"" or any(letter.isspace() for letter in text)
 
 
 def read_seed(text: str) -> tuple[str, SeedSetting | None]:
     """Return the seed in *text*, and its own settings if it has any. Raises `ConfigError` with a valid example."""
-    first, *others = _BLANKS.split(text.strip())
+    first, *others = _WORD.findall(text) or [""]
     if first.partition("=")[0] in KEYS and "=" in first:
         raise ConfigError(
             f"{_shown_setting(first)} has no URL before it; write it like https://example.org/ scope=prefix"
         )
     address = seed(first)
-    given: list[tuple[str, Any]] = []
-    for word in others:
-        key, value = _setting(word)
-        if key not in MANY and any(key == known for known, _ in given):
+    given = tuple(map(_setting, others))
+    return address, _with_settings(address, given) if given else None
+
+
+def _with_settings(address: str, given: tuple[tuple[str, Any], ...]) -> SeedSetting:
+    keys = [key for key, _ in given]
+    for key in keys:
+        if key not in MANY and keys.count(key) > 1:
             raise ConfigError(f"{key}: given twice; write {key}=… once")
-        given.append((key, value))
-    return address, SeedSetting(address, tuple(given)) if given else None
+    return SeedSetting(address, given)
 
 
 def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]]:
@@ -163,16 +193,29 @@ def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]
         yield line.split()[0], address, own
 
 
-def unknown(seeds: Iterable[str], own: Iterable[SeedSetting]) -> str:
-    """Return what is wrong with *own* as settings of *seeds*; "" if nothing is."""
-    there, seen = set(seeds), set()
+def conflict(own: Iterable[SeedSetting]) -> str:
+    """Return what is wrong with *own* as settings of the seeds of one crawl; "" if nothing is."""
+    seen: set[str] = set()
+    by_host: dict[str, SeedSetting] = {}
     for one in own:
-        if one.url not in there:
-            return f"seed-setting: {one.url} is not a seed of this crawl"
         if one.url in seen:
-            return f"seed-setting: {one.url} occurs twice; write one entry with all of its settings"
+            return f"seed: {one.url} occurs twice; write one [[seed]] with all of its settings"
         seen.add(one.url)
+        if mine := one.for_host:
+            other = by_host.setdefault(url.origin(one.url), one)
+            if sorted(map(repr, other.for_host)) != sorted(map(repr, mine)):
+                return (
+                    f"seed: {one.url} and {other.url} have the same host and other settings for it; "
+                    "give these settings to one of them"
+                )
     return ""
+
+
+def without_left_out(text: str) -> str:
+    """Return the seed *text* without headers whose value was left out as a secret; "" if it has no other settings."""
+    first, *others = _WORD.findall(text)
+    kept = [word for word in others if not (word.startswith("header=") and LEFT_OUT in word)]
+    return " ".join((first, *kept)) if kept else ""
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -187,8 +230,10 @@ def _setting(word: str) -> tuple[str, Any]:
         raise ConfigError(f"{_shown_setting(word)} after the URL is not a setting of a seed; {hint}{aside}")
     if not value:
         raise ConfigError(f"{key}: the value is missing; write {key}= and {KEYS[key].right}")
+    parts = _QUOTED.findall(value) if _QUOTED.match(value) and _WORD.fullmatch(word) else [(value, "")]
+    text = "".join(map("".join, parts))
     try:
-        return key, KEYS[key].parse(value)
+        return key, KEYS[key].parse(host_rules.from_text(KEYS[key], text))
     except ConfigError as error:
         raise ConfigError(f"{key}: {error}") from None
 
@@ -201,6 +246,8 @@ def _shown_setting(word: str) -> str:
 def _read_setting(given: Any) -> SeedSetting:
     if isinstance(given, SeedSetting):
         return given
+    if isinstance(given, dict):
+        return _of_table(given)
     if not isinstance(given, str):
         raise TypeError
     found = read_seed(given)[1]
@@ -209,9 +256,37 @@ def _read_setting(given: Any) -> SeedSetting:
     return found
 
 
+def _of_table(table: dict[str, Any]) -> SeedSetting:
+    address = table.get(URL)
+    if not isinstance(address, str):
+        raise ConfigError('url: a seed needs its URL; write url = "https://example.org/"')
+    given: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        if key == URL:
+            continue
+        if key not in KEYS:
+            near = get_close_matches(key[:MAX_SETTINGS_SHOWN].lower().replace("_", "-"), KEYS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the settings of a seed are {', '.join(KEYS)}"
+            raise ConfigError(f"{_shown_setting(key)} is not a setting of a seed; {hint}")
+        for one in value if key in MANY and isinstance(value, list) else [value]:
+            try:
+                given.append((key, KEYS[key].parse(one)))
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from None
+    address = seed(address)
+    if not given:
+        raise ConfigError(f"{address} has no settings; write, for example, rate = 1, or write the URL into seeds")
+    return _with_settings(address, tuple(given))
+
+
+def table_of(own: SeedSetting) -> dict[str, Any]:
+    """Return *own* as a TOML table: key and TOML value, those of repeatable keys as a list."""
+    return {URL: own.url, **host_rules.grouped((key, KEYS[key].write(value)) for key, value in own.given)}
+
+
 SEED_SETTING = OptionType(
     "'URL KEY=VALUE …'",
-    "the URL of a seed and its own settings (https://example.org/blog/ scope=prefix max-depth=3)",
+    "the URL of a seed and its own settings (https://example.org/blog/ scope=prefix rate=1)",
     _read_setting,
     str,
 )

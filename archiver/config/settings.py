@@ -6,8 +6,10 @@ disagree.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
+from glob import escape
 from typing import Any
 
+from archiver import url
 from archiver.config.auth import AUTH, AuthRule
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.logins import LOGIN, Login
@@ -302,6 +304,19 @@ def every_setting() -> Iterator[tuple[str, Field[Any]]]:
             yield name, entry
 
 
+def replaced_values(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """Yield key and value of each setting that single hosts and seeds have."""
+    for rule in settings.politeness.host:
+        yield from rule.given
+    for own in settings.scope.seed:
+        yield from own.given
+
+
+def values_of(given: tuple[tuple[str, Any], ...], wanted: str) -> tuple[Any, ...]:
+    """Return the values of the key *wanted* in what a rule or a seed has *given*."""
+    return tuple(value for key, value in given if key == wanted)
+
+
 def with_values(settings: Settings, given: Mapping[str, Any]) -> Settings:
     """Return *settings* with the values of *given*, whose keys are names of fields and `seeds`."""
     slices = {
@@ -314,33 +329,50 @@ def with_values(settings: Settings, given: Mapping[str, Any]) -> Settings:
     return replace(settings, seeds=given.get("seeds", settings.seeds), **slices)
 
 
+MOST_KNOWN = 20_000  # hosts whose settings are remembered
+
+
 class SettingsByHost:
-    """The settings of each host: those of the crawl, with what the rules for the host replace."""
+    """The settings of each host: those of the crawl, with what its seed and the rules for hosts replace."""
 
     def __init__(self, settings: Settings) -> None:
         self.common = settings
-        self._rules = [(f"host[{n}] {rule.match}", rule) for n, rule in enumerate(settings.politeness.host)]
-        self._known: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply: few, shared by hosts
+        self.take(settings)
 
-    @property
-    def any(self) -> bool:
-        """True if some hosts have settings of their own."""
-        return bool(self._rules)
+    def take(self, settings: Settings) -> None:
+        """Use the rules in *settings* from now on, because there are further seeds."""
+        self._rules = [(f"host[{n}] {rule.match}", rule) for n, rule in enumerate(settings.politeness.host)]
+        self._seeds: dict[str, tuple[str, HostRule]] = {}  # by host
+        for number, one in enumerate(settings.scope.seed):
+            if given := one.for_host:
+                origin = url.origin(one.url)
+                self._seeds.setdefault(origin, (f"seed[{number}] {one.url}", HostRule(escape(origin), given)))
+        self.any = bool(self._rules or self._seeds)  # some hosts have settings of their own
+        self._shared: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply
+        self._known: dict[str, Settings] = {}  # by host; set last, for other threads look here first
 
     def of(self, origin: str) -> Settings:
         """Return the settings of the host *origin* (scheme and authority)."""
-        if not self._rules:
+        if not self.any:
             return self.common
-        applied = tuple(name for name, rule in self._rules if rule.covers(origin))
-        known = self._known.get(applied)
-        if known is None:
-            given = {key.replace("-", "_"): value for key, (_, value) in decisive(self._rules, origin).items()}
-            known = self._known[applied] = with_values(self.common, given)
-        return known
+        known = self._known
+        found = known.get(origin)
+        if found is None:
+            rules = self._applying(origin)
+            given = {key.replace("-", "_"): value for key, (_, value) in decisive(rules, origin).items()}
+            found = self._shared.setdefault(tuple(name for name, _ in rules), with_values(self.common, given))
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[origin] = found
+        return found
 
     def rules(self, origin: str) -> dict[str, str]:
         """Return the name of the rule that decides each setting of the host *origin* that a rule replaces."""
-        return {key: name for key, (name, _) in decisive(self._rules, origin).items()}
+        return {key: name for key, (name, _) in decisive(self._applying(origin), origin).items()}
+
+    def _applying(self, origin: str) -> list[tuple[str, HostRule]]:
+        own = [self._seeds[origin]] if origin in self._seeds else []
+        return [*own, *((name, rule) for name, rule in self._rules if rule.covers(origin))]
 
 
 def key_of(entry: Field[Any]) -> str:

@@ -12,18 +12,19 @@ from difflib import get_close_matches
 from textwrap import wrap
 from typing import Any
 
-from archiver.config import host_rules, logins
+from archiver.config import host_rules, logins, seeds
 from archiver.config.option_types import OptionType
-from archiver.config.seeds import read_seed
 from archiver.config.settings import TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
 
 SEEDS = "seeds"
 TABLES: dict[str, Callable[[Any], dict[str, Any]]] = {  # settings whose values are tables: `[[host]]`
+    "seed": seeds.table_of,
     "host": host_rules.table_of,
     "login": logins.table_of,
 }
 _EXAMPLES = {
+    "seed": ("# [[seed]]", '# url = "https://example.org/blog/"', '# scope = "prefix"', "# rate = 1"),
     "host": ("# [[host]]", '# match = "*.example.org"', "# rate = 1", "# host-concurrency = 1"),
     "login": (
         "# [[login]]",
@@ -39,9 +40,9 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*+")  # ASCII in which nothing is to be escape
 
 
 def _seed(text: str) -> str:
-    address, own = read_seed(text)
+    address, own = seeds.read_seed(text)
     if own is not None:
-        raise ConfigError(f"per-seed settings have their own key; write seed-setting = [{toml_value(str(own))}]")
+        raise ConfigError(f"a seed with settings is a table: write [[seed]] and below it url = {toml_value(address)}")
     return address
 
 
@@ -65,6 +66,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
                 values[entry.name] = _value(entry, given)
         except ConfigError as error:
             raise ConfigError(f"{name}:{_line_of(text, key)}: {error}") from None
+    if own := values.get("seed"):
+        values[SEEDS] = tuple(dict.fromkeys((*values.get(SEEDS, ()), *(one.url for one in own))))
     return values
 
 
@@ -150,6 +153,8 @@ def _unknown(key: str, given: Any, known: list[str]) -> str:
 
 
 def _table_fault(key: str) -> str:
+    if key in TABLES:
+        return f"{key}: write [[{key}]] with two brackets, once for each"
     return f"{key}: the value is a table; write {key} = … at the top level"
 
 

@@ -48,7 +48,7 @@ from archiver.crawl.rules import (
     visit_rules_of,
     with_seeds,
 )
-from archiver.crawl.secrets import read_secrets
+from archiver.crawl.secrets import Secrets, read_secrets
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -79,8 +79,7 @@ async def open_crawl(
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
     were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
     """
-    secrets, clock, by_host = read_secrets(settings), Clock(), SettingsByHost(settings)
-    layout = _made(directory, settings)
+    secrets, clock, layout = read_secrets(settings), Clock(), _made(directory, settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(Lock(layout.lock))
         if not resume:
@@ -88,7 +87,8 @@ async def open_crawl(
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
         known = await _agreed(layout, frontier, text, read) if resume else []
         visit_rules = await learned_rules(settings, frontier, secrets)
-        index = Index(layout.indexes)
+        by_host, index = visit_rules.settings, Index(layout.indexes)
+        sent = SettingsByHost(secrets.filled(settings))
         if resume:
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
@@ -96,14 +96,14 @@ async def open_crawl(
         rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, cookies, clock.now()))
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
-        fetcher = _fetcher(stack, layout, SettingsByHost(secrets.filled(settings)), guard)
+        fetcher = _fetcher(stack, layout, sent, guard)
         journal = Journal(index, CrawlLog(layout.log), clock)
         stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
         others = await asyncio.to_thread(_others, layout, settings.dedup)
         writers = _writers(layout, settings, journal, rules, clock, others)
         for writer in writers:
             stack.callback(writer.abandon)
-        schedule = schedule_of(settings.politeness, clock.now(), resume=resume or rules.memory is not None)
+        schedule = schedule_of(settings, clock.now(), resume=resume or rules.memory is not None)
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
         groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
@@ -115,7 +115,7 @@ async def open_crawl(
         logins = Logins((frontier, schedule, visit_rules.session), clock, by_host, forms, owners)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits), logins)
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
-        renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.add_seeds))
+        renew = _renewal(layout, rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
         committer = Committer(frontier, schedule, writers, clock)
         work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
@@ -189,14 +189,24 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
 
 
 def _renewal(
-    layout: Layout, settings: Settings, rules: CurrentRules, hosts: Iterable[Callable[[Sequence[str]], None]]
+    layout: Layout,
+    rules: CurrentRules,
+    requests: tuple[SettingsByHost, Secrets],
+    hosts: Iterable[Callable[[Sequence[str]], None]],
 ) -> Renew:
-    """Return a function that adds seeds to a running crawl: it calls each of *hosts* and replaces the scope."""
+    """Return a function that adds seeds to a running crawl: it calls each of *hosts* and replaces scope and settings.
+
+    *requests*: the settings that requests are made of, and the secrets in them.
+    """
+    settings, (sent, secrets) = rules.visit_rules.settings.common, requests
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         for add_seeds in hosts:
             add_seeds(newest)
-        scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
+        grown = await asyncio.to_thread(with_seeds, settings, further, layout)
+        rules.visit_rules.settings.take(grown)
+        sent.take(secrets.filled(grown))
+        scope = await asyncio.to_thread(scope_for, grown)
         scope.add_moved_seeds(rules.visit_rules.scope.moved_seeds)
         rules.visit_rules = replace(rules.visit_rules, scope=scope)
 

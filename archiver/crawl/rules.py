@@ -18,7 +18,14 @@ from archiver.collection.writer import WarcIdentity
 from archiver.config.option_types import Rate
 from archiver.config.secret_settings import has_secrets, without_secrets
 from archiver.config.seeds import SeedSetting
-from archiver.config.settings import PolitenessSettings, Settings, SettingsByHost, every_setting, key_of
+from archiver.config.settings import (
+    PolitenessSettings,
+    Settings,
+    SettingsByHost,
+    every_setting,
+    key_of,
+    replaced_values,
+)
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.authentication import Authenticator
 from archiver.crawl.secrets import Secrets
@@ -115,7 +122,7 @@ def _logouts(settings: Settings) -> LogoutLinks | None:
 
 def scope_for(settings: Settings) -> Scope | Scopes:
     """Return the scope of the crawl."""
-    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
+    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed)}
     return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
@@ -182,13 +189,11 @@ def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Se
     """Return *settings* with *further* seeds, whose own settings were written to crawl.toml before they were added."""
     own: tuple[SeedSetting, ...] = ()
     try:
-        own = parse(_text(layout.settings), str(layout.settings)).get("seed_setting", ())
+        own = parse(_text(layout.settings), str(layout.settings)).get("seed", ())
     except (ConfigError, ArchiveError, UnicodeDecodeError) as error:
         log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
     new = set(further)
-    scope = replace(
-        settings.scope, seed_setting=(*settings.scope.seed_setting, *(one for one in own if one.url in new))
-    )
+    scope = replace(settings.scope, seed=(*settings.scope.seed, *(one for one in own if one.url in new)))
     return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
@@ -245,10 +250,11 @@ class GroupsOfHosts:
         return GroupLimits(rate, settings.host_concurrency, FIRST, group, by_address)
 
 
-def schedule_of(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
+def schedule_of(given: Settings, now: float, *, resume: bool) -> Schedule:
     """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
+    settings = given.politeness
     shared = settings.third_party_rate or settings.rate
-    own = (value for rule in settings.host for key, value in rule.given if key == "rate")
+    own = (value for key, value in replaced_values(given) if key == "rate")
     rates = (settings.rate, shared, settings.global_rate, *own)
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0

@@ -72,7 +72,7 @@ class VisitRules:
     traps: Traps | None = None
     guesses: SpeculativeBudget | None = None
     probes: Probes | None = None
-    settings: SettingsByHost | None = None  # for hosts whose rules differ from the common ones
+    settings: SettingsByHost = field(default_factory=lambda: SettingsByHost(Settings()))  # of hosts with other rules
     verdicts: ScopeCache = field(default_factory=ScopeCache)
     session: Session = field(default_factory=Session)
     logouts: LogoutLinks | None = None
@@ -80,7 +80,7 @@ class VisitRules:
 
     def of_host(self, address: str) -> HostVisitRules:
         """Return the rules for visits to the host of the URL *address*."""
-        if self.settings is None or not self.settings.any:
+        if not self.settings.any:
             return self.common
         return HostVisitRules.of(self.settings.of(url.origin(address)))
 

@@ -22,7 +22,7 @@ from python_socks.async_.asyncio import Proxy as SocksClient
 
 from archiver import url
 from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, proxy_address
-from archiver.config.settings import SettingsByHost
+from archiver.config.settings import SettingsByHost, values_of
 from archiver.errors import SHORTAGES, ConfigError, Failure, FetchError, ProxyError
 
 HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
@@ -77,8 +77,9 @@ class ProxyRoutes:
         self._settings = settings
         self._domain_of = domain_of
         given = {settings.common.fetch.proxy}
-        for rule in settings.common.politeness.host:
-            given.add(tuple(value for key, value in rule.given if key == "proxy"))
+        common = settings.common
+        own = (*(rule.given for rule in common.politeness.host), *(seed.given for seed in common.scope.seed))
+        given.update(values_of(each, "proxy") for each in own)
         self._pools = {each: _pool(each, environment) for each in given}
         self._environment: dict[str, Proxy] = {}
         self._bypasses: Callable[[str], bool] = lambda _: False

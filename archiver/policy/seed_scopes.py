@@ -36,7 +36,7 @@ def scope_of(
     settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]
 ) -> "Scope | Scopes":
     """Return the scope for *settings*, including the settings of single seeds."""
-    if not settings.seed_setting:
+    if not any(own.for_scope for own in settings.seed):
         return Scope(settings, seeds, registered_domain)
     return Scopes(settings, seeds, registered_domain)
 
@@ -51,7 +51,7 @@ def merged(settings: ScopeSettings, own: SeedSetting) -> ScopeSettings:
         include=own.all("include"),
         exclude=(*settings.exclude, *own.all("exclude")),
         scope_surt=(),
-        seed_setting=(),
+        seed=(),
     )
 
 
@@ -91,7 +91,7 @@ class Scopes:
         self._wide: list[SeedGroup] = []
         self._of_seed: dict[str, tuple[SeedGroup, int]] = {}
         self.moved_seeds: tuple[Moved, ...] = ()  # places that seeds have moved to
-        own = {one.url: (number, one) for number, one in enumerate(settings.seed_setting)}
+        own = {one.url: (number, one) for number, one in enumerate(settings.seed) if one.for_scope}
         common: list[str] = []
         apart: dict[ScopeSettings, list[tuple[int, SeedSetting]]] = {}
         for seed in dict.fromkeys(seeds):
@@ -211,7 +211,7 @@ class Scopes:
 
 
 def _named(number: int, own: SeedSetting, text: str) -> str:
-    return f"seed-setting[{number}]: {own.url} {text}"
+    return f"seed[{number}]: {own.url} {text}"
 
 
 MOST = 16_384  # verdicts; then all are dropped …

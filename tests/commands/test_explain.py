@@ -38,10 +38,11 @@ def stands_in(written: dict[str, Any], rule: str) -> bool:
     there = written[name]
     if not value or name == "allow-private":  # "seeds", and a host that is not named
         return True
-    if name == "seed-setting":
+    if name == "seed":
+        table = there[int(number.removesuffix("]"))]
         seed, setting = value.split()
-        first, *others = there[int(number.removesuffix("]"))].split()
-        return seed == first and setting in others
+        key, _, wanted = setting.partition("=")
+        return table["url"] == seed and wanted in ([table[key]] if isinstance(table[key], str) else table[key])
     if number:
         return bool(there[int(number.removesuffix("]"))] == value)
     if isinstance(there, list):  # names between commas
@@ -219,8 +220,8 @@ def test_what_the_crawl_has_learned_and_where_it_may_not_go(crawled: Crawled) ->
         ("http://[::1]/inside", "would be refused", private, "::1 is a loopback address"),
         ("http://93.184.216.34/inside", "would be taken", "include[2]: /inside", ""),
         (f"http://{FOREIGN}/inside", "would be taken", "include[2]: /inside", ""),  # the settings name it
-        (f"{crawled.apart}/own/new", "would be taken", f"seed-setting[0]: {crawled.apart}/own/ scope=prefix", ""),
-        (f"{crawled.apart}/tag/", "would be refused", f"seed-setting[0]: {crawled.apart}/own/ exclude=/tag/", ""),
+        (f"{crawled.apart}/own/new", "would be taken", f"seed[0]: {crawled.apart}/own/ scope=prefix", ""),
+        (f"{crawled.apart}/tag/", "would be refused", f"seed[0]: {crawled.apart}/own/ exclude=/tag/", ""),
     ):
         told = explanation_json(crawled.explained(address))
         assert (told["known"], told["decision"], told["rule"]) == (False, decision, rule), address

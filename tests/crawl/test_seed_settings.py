@@ -47,7 +47,7 @@ def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> None:
 
 def own(directory: Path) -> list[str]:
     """The settings of seeds, as crawl.toml has them."""
-    return [str(one) for one in read_settings(directory / "crawl.toml")["seed_setting"]]
+    return [str(one) for one in read_settings(directory / "crawl.toml")["seed"]]
 
 
 def refused(directory: Path) -> dict[str, str]:
@@ -68,13 +68,13 @@ def test_a_list_with_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert reached == set(map(server.url, wanted))
         refusals = refused(directory)
         assert refusals == {
-            server.url("/blog/3"): f"seed-setting[0]: {blog} max-depth=2",
-            server.url("/blog/tag/x"): f"seed-setting[0]: {blog} exclude=/tag/",
-            server.url("/about"): f"seed-setting[0]: {blog} scope=prefix",
+            server.url("/blog/3"): f"seed[0]: {blog} max-depth=2",
+            server.url("/blog/tag/x"): f"seed[0]: {blog} exclude=/tag/",
+            server.url("/about"): f"seed[0]: {blog} scope=prefix",
             server.url("/news/4"): "max-depth: 3",
         }
         assert own(directory) == lines
-        for path, rule in (("/news/2", f"seed-setting[1]: {news} scope=prefix"), ("/blog/", "seeds")):
+        for path, rule in (("/news/2", f"seed[1]: {news} scope=prefix"), ("/blog/", "seeds")):
             assert entry.run(["explain", str(directory), server.url(path), "--json"]) == ExitCode.DONE
             told = json.loads(capsys.readouterr().out)
             assert (told["decision"], told["rule"]) == ("taken", rule)
@@ -118,15 +118,15 @@ def test_seeds_with_settings_for_a_crawl_that_runs(tmp_path: Path) -> None:
         assert own(tmp_path) == [line]
         assert states(tmp_path)[server.url("/x/2", FOREIGN)] == "archived"
         assert refused(tmp_path) == {
-            server.url("/other", FOREIGN): f"seed-setting[0]: {server.url('/x/', FOREIGN)} scope=prefix",
-            server.url("/x/tag/1", FOREIGN): f"seed-setting[0]: {server.url('/x/', FOREIGN)} exclude=/tag/",
+            server.url("/other", FOREIGN): f"seed[0]: {server.url('/x/', FOREIGN)} scope=prefix",
+            server.url("/x/tag/1", FOREIGN): f"seed[0]: {server.url('/x/', FOREIGN)} exclude=/tag/",
         }
 
 
 def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RawServer(site()) as server:
         blog, news = server.url("/blog/"), server.url("/news/")
-        crawl(tmp_path / "c", settings(blog, seed_setting=(read_seed(f"{blog} scope=page")[1],)))
+        crawl(tmp_path / "c", settings(blog, seed=(read_seed(f"{blog} scope=page")[1],)))
         assert entry.run(["add", str(tmp_path / "c"), f"{blog} scope=prefix", f"{news} scope=page"]) == ExitCode.DONE
         said = capsys.readouterr().out
         assert "1 seed added; 1 known already, 1 of them with new settings from the next archiver resume on" in said
@@ -148,12 +148,12 @@ def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Pat
         routes["//127.0.0.1/"] = redirect(f"{there}/")
         server.routes = routes
         line = f"{server.url()} max-depth=1"
-        values = {"redirects": "seeds", "seed_setting": (read_seed(line)[1],), "allow_private": (FOREIGN,)}
+        values = {"redirects": "seeds", "seed": (read_seed(line)[1],), "allow_private": (FOREIGN,)}
         crawl(tmp_path, settings(server.url(), max_urls=2, host_concurrency=1, **values))
         assert states(tmp_path)[f"{there}/1"] == "waiting"
         crawl(tmp_path, settings(server.url(), **values), resume=True)
         assert states(tmp_path)[f"{there}/1"] == "archived"
-        assert refused(tmp_path) == {f"{there}/2": f"seed-setting[0]: {server.url()} max-depth=1"}
+        assert refused(tmp_path) == {f"{there}/2": f"seed[0]: {server.url()} max-depth=1"}
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,17 @@ def test_a_bad_line_is_named(tmp_path: Path, text: str, words: str, capsys: pyte
     assert not (tmp_path / "c").exists()
 
 
-def test_settings_for_no_seed_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    seed, other = "http://127.0.0.1:9/", "http://127.0.0.1:9/other"
-    arguments = ["crawl", seed, "--seed-setting", f"{other} scope=page", "-o", str(tmp_path / "c")]
-    assert entry.run(arguments) == ExitCode.USAGE
-    assert f"seed-setting: {other} is not a seed of this crawl" in capsys.readouterr().err
-    wanted = with_values(Settings(), {"seeds": (seed,), "seed_setting": (read_seed(f"{other} scope=page")[1],)})
-    (tmp_path / "crawl.toml").write_text(toml.render(wanted))
+def test_other_settings_for_one_host_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = "http://127.0.0.1:9/", "http://127.0.0.1:9/other"
+    words = f"seed: {two} and {one} have the same host and other settings for it"
+    assert entry.run(["crawl", f"{one} rate=1", f"{two} rate=2", "-o", str(tmp_path / "c")]) == ExitCode.USAGE
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
+    own = tuple(read_seed(text)[1] for text in (f"{one} rate=1", f"{two} rate=2"))
+    (tmp_path / "crawl.toml").write_text(toml.render(with_values(Settings(), {"seed": own})))
     assert entry.run(["resume", str(tmp_path)]) == ExitCode.USAGE
-    assert f"{tmp_path}/crawl.toml: seed-setting: {other} is not a seed" in capsys.readouterr().err
-    assert entry.run(["crawl", seed, "--config", str(tmp_path / "crawl.toml"), "-o", str(tmp_path / "c")])
-    assert "is not a seed of this crawl" in capsys.readouterr().err
+    assert f"{tmp_path}/crawl.toml: {words}" in capsys.readouterr().err
+    (tmp_path / "crawl.toml").write_text(toml.render(with_values(Settings(), {"seeds": (one,), "seed": own[:1]})))
+    crawl(tmp_path, with_values(Settings(), {"seeds": (one,), "seed": own[:1], "retries": 0}))
+    assert entry.run(["add", str(tmp_path), f"{two} rate=2"]) == ExitCode.USAGE
+    assert words in capsys.readouterr().err

@@ -86,6 +86,16 @@ def settings_page() -> str:
             chapter = name
             lines += ["", f"## {TITLES[name]}", "", f"{type(getattr(Settings(), name)).__doc__}"]
         kind, key, many = entry.metadata["kind"], key_of(entry), entry.metadata["many"]
+        if not entry.metadata["option"]:
+            lines += [
+                "",
+                f"### `{key}`",
+                "",
+                entry.metadata["help"],
+                "",
+                f"- in crawl.toml: a table `[[{key}]]` for each",
+            ]
+            continue
         option = f"--{key} / --no-{key}" if kind is BOOLEAN else f"--{key} {kind.metavar}"
         default = toml_value([] if many else kind.write(entry.default))
         lines += [

@@ -1,11 +1,24 @@
 """Seeds as people write them: what is taken, what is refused, and in which words."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed, seed, unknown
+from archiver.config.option_types import LEFT_OUT, Rate
+from archiver.config.seeds import (
+    KEYS,
+    SEED_SETTING,
+    SeedSetting,
+    conflict,
+    lacks_scheme,
+    listed,
+    read_seed,
+    seed,
+    table_of,
+)
 from archiver.errors import ConfigError
 
 
@@ -120,7 +133,12 @@ def test_settings_of_a_seed() -> None:
             "'max-depht=3' after the URL is not a setting of a seed; did you mean max-depth=…?",
         ),
         ("http://a.org max_depth=3", "did you mean max-depth=…?"),
-        ("http://a.org rate=3", "the settings of a seed are scope=…, max-depth=…, max-hops=…, include=…, exclude=…"),
+        (
+            "http://a.org zzz=3",
+            "the settings of a seed are scope=…, max-depth=…, max-hops=…, include=…, exclude=…, rate=…",
+        ),
+        ("http://a.org rate=x", "rate: 'x' is not a number of requests"),
+        ("http://a.org header='X: y", "is not"),
         ("http://a.org max-depth 3", "'max-depth' after the URL is not a setting"),
         ("http://a.org http://b.org", "give one URL at a time"),
         ("http://a.org/a b", "%20 for a space"),
@@ -143,11 +161,89 @@ def test_settings_of_a_seed_that_are_wrong(line: str, words: str) -> None:
     assert len(message.splitlines()) == 1
 
 
-def test_settings_for_no_seed() -> None:
-    own = SeedSetting("http://a.org/", (("scope", "page"),))
-    assert unknown(["http://a.org/"], [own]) == ""
-    assert "http://a.org/ is not a seed" in unknown(["http://b.org/"], [own])
-    assert "occurs twice" in unknown(["http://a.org/"], [own, own])
+def test_settings_of_seeds_that_cannot_hold_together() -> None:
+    own = SeedSetting("http://a.org/", (("scope", "page"), ("rate", Rate(1)), ("timeout", 5.0)))
+    assert conflict([own]) == ""
+    assert "occurs twice" in conflict([own, own])
+    same = SeedSetting("http://a.org/b", (("timeout", 5.0), ("rate", Rate(1)), ("max-depth", 3)))
+    elsewhere = SeedSetting("https://a.org/", (("rate", Rate(2)),))
+    scope_only = SeedSetting("http://a.org/c", (("scope", "page"),))
+    assert conflict([own, same, elsewhere, scope_only]) == ""
+    other = SeedSetting("http://a.org/d", (("rate", Rate(2)),))
+    assert conflict([own, other]) == (
+        "seed: http://a.org/d and http://a.org/ have the same host and other settings for it; "
+        "give these settings to one of them"
+    )
+
+
+def test_settings_of_the_host_of_a_seed() -> None:
+    headers = """header='X-A: b # c' header="X-B: it's" """
+    line = f"http://a.org scope=page rate=1/5 {headers} user-agent='' conditional=false # d"
+    given = (
+        *(("scope", "page"), ("rate", Rate(1, 5.0)), ("header", "X-A: b # c"), ("header", "X-B: it's")),
+        *(("user-agent", ""), ("conditional", False)),
+    )
+    own = SeedSetting("http://a.org/", given)
+    assert list(listed(f"{line}\nb.org # c", "list")) == [
+        ("http://a.org", own.url, own),
+        ("b.org", "http://b.org/", None),
+    ]
+    assert (own.for_scope, own.for_host) == (True, given[1:])
+    assert table_of(own) == {
+        "url": "http://a.org/",
+        "scope": "page",
+        "rate": "1/5",
+        "header": ["X-A: b # c", "X-B: it's"],
+        "user-agent": "",
+        "conditional": False,
+    }
+    assert SEED_SETTING.parse(table_of(own)) == own
+
+
+_WRITTEN = {
+    "header": st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])).map(
+        lambda text: f"X: {text.strip()}"
+    ),
+    "exclude": st.sampled_from(["/tag/", r"\d+ x", "'", '"', "a'b c", '"x" y', " # ", "x'y\"z w"]),
+    "rate": st.builds(Rate, st.integers(0, 99)),
+    "conditional": st.booleans(),
+    "max-depth": st.none() | st.integers(0, 9),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(_WRITTEN)), unique=True, min_size=1), st.data())
+def test_what_is_written_for_a_seed_is_read_back(keys: list[str], data: st.DataObject) -> None:
+    own = SeedSetting("http://a.org/", tuple((key, data.draw(_WRITTEN[key])) for key in keys))
+    assert read_seed(str(own)) == (own.url, own)
+    assert list(listed(f"{own} # a comment", "list")) == [("http://a.org/", own.url, own)]
+    assert SEED_SETTING.parse(table_of(own)) == own
+
+
+@given(st.text())
+def test_any_line_is_read_or_refused(line: str) -> None:
+    with suppress(ConfigError):
+        list(listed(line, "list"))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"rate": 1}, "url: a seed needs its URL"),
+        ({"url": 5, "rate": 1}, "url: a seed needs its URL"),
+        ({"url": "ftp://a.org", "rate": 1}, "ftp: is not supported"),
+        ({"url": "a.org"}, "http://a.org/ has no settings; write, for example, rate = 1"),
+        ({"url": "a.org", "rat": 1}, "'rat' is not a setting of a seed; did you mean rate?"),
+        ({"url": "a.org", "zzz": 1}, f"the settings of a seed are {', '.join(KEYS)}"),
+        ({"url": "a.org", "rate": [1]}, "rate: [1] is not"),
+        ({"url": "a.org", "header": ["X"]}, "header: 'X' is not"),
+        ({"url": "a.org", "header": [f"Cookie: {LEFT_OUT}"]}, "the value of Cookie is a secret that was left out"),
+    ],
+)
+def test_tables_of_a_seed_that_are_wrong(table: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        SEED_SETTING.parse(table)
+    assert words in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_a_port_for_another_protocol_is_refused() -> None:

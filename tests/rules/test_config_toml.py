@@ -36,9 +36,14 @@ from archiver.errors import ConfigError
         ("include = [1]", "f:1: include: not a list of strings"),
         ('include = [\n  "a",\n  "("\n]', "f:1: include: '(' is not a regular expression (missing )"),
         ('seeds = ["htp://x"]', "f:1: seeds: 'htp://x': htp: is not supported"),
-        ('seeds = ["a.org scope=page"]', "f:1: seeds: per-seed settings have their own key; write"),
-        ('seed-setting = ["a.org"]', "f:1: seed-setting: 'a.org' is not the URL of a seed and its own settings (https"),
-        ('seed-setting = ["a.org scope=all"]', "f:1: seed-setting: scope: 'all' is not one of host, domain, prefix"),
+        ('seeds = ["a.org scope=page"]', "f:1: seeds: a seed with settings is a table: write [[seed]] and"),
+        ('seed = ["a.org"]', "f:1: seed: 'a.org' is not the URL of a seed and its own settings (https"),
+        (
+            'rate = 1\n[[seed]]\nurl = "a.org"\nscope = "all"',
+            "f:2: seed: scope: 'all' is not one of host, domain, prefix",
+        ),
+        ('[seed]\nurl = "a.org"\nscope = "all"', "f:1: seed: write [[seed]] with two brackets, once for each"),
+        ('seed-setting = ["a.org scope=page"]', "f:1: seed-setting: unknown key"),
         ("[crawl]\nrate = 3", "f:1: [crawl]: tables are not supported"),
         ("rate = 1\n[scope]\nmax-depth = 3", "f:2: scope: the value is a table"),
         ("scope.max-depth = 3", "f:1: scope: the value is a table"),
@@ -144,7 +149,13 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "'URL KEY=VALUE …'": st.builds(
         SeedSetting,
         st.sampled_from(["http://a/", "https://b/x?y=1&z"]),
-        st.sampled_from([(("scope", "prefix"),), (("max-depth", None), ("exclude", "a=b"), ("exclude", "#"))]),
+        st.sampled_from(
+            [
+                (("scope", "prefix"),),
+                (("max-depth", None), ("exclude", "a=b"), ("exclude", "#")),
+                (("rate", Rate(1, 2.5)), ("header", "X-A: 'b' \"c\""), ("conditional", False)),
+            ]
+        ),
     ),
     "PREFIX": st.sampled_from(["(org,example,", "(org,example,)/docs/"]),
     "EXT[,EXT]": st.sampled_from(["zip", "zip,iso", "tar.gz"]),
@@ -172,10 +183,17 @@ def test_round_trip(data: st.DataObject) -> None:
         kind = entry.metadata["kind"]
         one = _values(kind)
         drawn[entry.name] = data.draw(st.lists(one, max_size=3).map(tuple) if entry.metadata["many"] else one)
+    drawn["seeds"] = tuple(dict.fromkeys((*drawn["seeds"], *(one.url for one in drawn["seed"]))))
     settings = with_values(Settings(), drawn)
     text = toml.render(settings)
     assert with_values(Settings(), toml.parse(text, "f")) == settings
     assert toml.render(with_values(Settings(), toml.parse(text, "f"))) == text
+
+
+def test_a_table_of_a_seed_makes_its_url_a_seed() -> None:
+    text = 'seeds = ["http://b/"]\n[[seed]]\nurl = "a"\nrate = 1\nexclude = ["x", "y"]\n'
+    own = SeedSetting("http://a/", (("rate", Rate(1)), ("exclude", "x"), ("exclude", "y")))
+    assert toml.parse(text, "f") == {"seeds": ("http://b/", "http://a/"), "seed": (own,)}
 
 
 def test_defaults_round_trip() -> None:

@@ -1,6 +1,7 @@
 """Each kind of value: what is right, what is refused, and that a value survives being written."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 from archiver.config import option_types
 from archiver.config.host_rules import HOST_RULE, KEYS, MANY, HostRule, table_of
 from archiver.config.option_types import Rate
+from archiver.config.secret_settings import has_secrets, may_hold_secret, without_secrets
+from archiver.config.seeds import SEED_SETTING, read_seed
 from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of, with_values
+from archiver.config.toml import render
 from archiver.errors import ConfigError
 
 KINDS = [value for value in vars(option_types).values() if isinstance(value, option_types.OptionType)]
@@ -220,6 +224,37 @@ def test_the_settings_of_a_host_are_those_of_the_crawl_with_the_rules_that_match
     other = by_host.of("http://other.org:8080")
     assert (other.politeness.rate, other.politeness.host_concurrency, other.fetch.header) == (Rate(5), 7, ("C: 3",))
     assert by_host.of("http://www.example.org") is by_host.of("http://a.b.example.org")
+
+
+def test_the_settings_of_a_seed_go_before_those_of_rules() -> None:
+    """On its own host, not on the other scheme or port; a further seed changes them."""
+    rules = (HOST_RULE.parse("* rate=1 timeout=5"),)
+    own = SEED_SETTING.parse("http://[::1]:8080/a rate=2 scope=page header='A: 1' header='A: 2'")
+    given = with_values(Settings(), {"host": rules, "seed": (own,), "max_depth": 3})
+    by_host = SettingsByHost(given)
+    seed, other = by_host.of("http://[::1]:8080"), by_host.of("https://[::1]:8080")
+    assert (seed.politeness.rate, seed.fetch.timeout, seed.fetch.header) == (Rate(2), 5.0, ("A: 1", "A: 2"))
+    assert (other.politeness.rate, other.fetch.timeout, other.fetch.header) == (Rate(1), 5.0, ())
+    assert by_host.rules("http://[::1]:8080") == {
+        "rate": "seed[0] http://[::1]:8080/a",
+        "header": "seed[0] http://[::1]:8080/a",
+        "timeout": "host[0] *",
+    }
+    further = SEED_SETTING.parse("https://[::1]:8080/ rate=3")
+    by_host.take(replace(given, scope=replace(given.scope, seed=(own, further))))
+    assert by_host.of("https://[::1]:8080").politeness.rate == Rate(3)
+    assert not SettingsByHost(with_values(Settings(), {"seed": (read_seed("http://a/ scope=page")[1],)})).any
+
+
+def test_a_secret_of_a_seed_or_host_is_left_out() -> None:
+    own = read_seed("http://a/ header='Cookie: id=hunter2' rate=1")[1]
+    rules = (HOST_RULE.parse("* header='X-Api-Key: hunter2' header='X-A: b'"),)
+    for values in ({"seed": (own,)}, {"host": rules}):
+        settings = with_values(Settings(), values)
+        assert has_secrets(settings)
+        assert "hunter2" not in repr(without_secrets(settings))
+        assert may_hold_secret(render(settings))
+    assert not has_secrets(with_values(Settings(), {"seed": (read_seed("http://a/ header='X-A: b'")[1],)}))
 
 
 def test_every_setting_of_a_host_is_one_of_the_crawl_of_the_same_type() -> None:

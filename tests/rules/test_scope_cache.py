@@ -37,7 +37,7 @@ SETTINGS = (
     ScopeSettings(scope="prefix", requisite_hops=0, redirects="seeds"),
     ScopeSettings(exclude=("/a/2",), include=("cdn",), drop_query=("trackers", "session-paths"), query="sort"),
     ScopeSettings(scope="any", exclude_ext=("zip",), redirects="seeds", max_hops=2),
-    ScopeSettings(redirects="seeds", seed_setting=(SeedSetting(SEEDS[1], (("scope", "prefix"), ("max-depth", 1))),)),
+    ScopeSettings(redirects="seeds", seed=(SeedSetting(SEEDS[1], (("scope", "prefix"), ("max-depth", 1))),)),
 )
 RAW = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 

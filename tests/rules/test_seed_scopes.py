@@ -25,7 +25,7 @@ def scopes(*seeds: str, **settings: object) -> Scope | Scopes:
     """*seeds* as lines of a list."""
     pairs = [read_seed(line) for line in seeds]
     own = tuple(own for _, own in pairs if own is not None)
-    given = ScopeSettings(**settings, seed_setting=own)  # type: ignore[arg-type]
+    given = ScopeSettings(**settings, seed=own)  # type: ignore[arg-type]
     return scope_of(given, [address for address, _ in pairs], registered_domain)
 
 
@@ -45,12 +45,12 @@ def test_a_url_is_judged_by_the_seeds_that_hold_it() -> None:
     )
     told = partial(rule, judge)
     assert told(f"{BLOG}a", depth=1) == ""
-    assert told(f"{BLOG}a", depth=2) == f"seed-setting[0]: {BLOG} max-depth=2"
-    assert told(f"{NEWS}a/b/c", depth=2) == f"seed-setting[1]: {NEWS} max-depth=2"
-    assert told(f"{BLOG}tag/x") == f"seed-setting[0]: {BLOG} exclude=/tag/"
+    assert told(f"{BLOG}a", depth=2) == f"seed[0]: {BLOG} max-depth=2"
+    assert told(f"{NEWS}a/b/c", depth=2) == f"seed[1]: {NEWS} max-depth=2"
+    assert told(f"{BLOG}tag/x") == f"seed[0]: {BLOG} exclude=/tag/"
     assert told(f"{NEWS}tag/x") == ""
-    assert told("http://e.org/tag/x") == f"seed-setting[0]: {BLOG} exclude=/tag/"
-    assert told("http://www.e.org/other") == f"seed-setting[0]: {BLOG} scope=prefix"
+    assert told("http://e.org/tag/x") == f"seed[0]: {BLOG} exclude=/tag/"
+    assert told("http://www.e.org/other") == f"seed[0]: {BLOG} scope=prefix"
     assert told(f"{HOME}a", depth=3) == ""
     assert told(f"{HOME}a", depth=4) == "max-depth: 4"
     assert told("http://g.org/") == "scope: host"
@@ -61,22 +61,22 @@ def test_one_that_takes_it_is_enough() -> None:
     judge = scopes("http://e.org/ max-depth=1 exclude=/blog/secret", f"{BLOG} scope=prefix max-depth=5")
     assert rule(judge, f"{BLOG}a", depth=3) == ""
     assert rule(judge, f"{BLOG}secret") == ""
-    assert rule(judge, "http://e.org/a", depth=1) == "seed-setting[0]: http://e.org/ max-depth=1"
+    assert rule(judge, "http://e.org/a", depth=1) == "seed[0]: http://e.org/ max-depth=1"
     assert isinstance(judge, Scopes)
     for address, depth in ((f"{BLOG}a", 3), (f"{BLOG}secret", 0)):
-        assert judge.own_rule(address, depth) == f"seed-setting[1]: {BLOG} scope=prefix"
+        assert judge.own_rule(address, depth) == f"seed[1]: {BLOG} scope=prefix"
     assert judge.own_rule(f"{BLOG}a", 6) == ""
-    assert rule(judge, f"{BLOG}a", depth=5) == "seed-setting[0]: http://e.org/ max-depth=1"
+    assert rule(judge, f"{BLOG}a", depth=5) == "seed[0]: http://e.org/ max-depth=1"
 
 
 def test_what_the_crawl_excludes_no_seed_takes() -> None:
     judge = scopes(f"{BLOG} exclude=/a include=//cdn.org/", exclude=("/logout", r"\.zip$"), without=("wikis",))
     assert rule(judge, "http://e.org/logout") == "exclude[0]: /logout"
     assert rule(judge, "http://e.org/x.zip") == r"exclude[1]: \.zip$"
-    assert rule(judge, "http://e.org/a") == f"seed-setting[0]: {BLOG} exclude=/a"
+    assert rule(judge, "http://e.org/a") == f"seed[0]: {BLOG} exclude=/a"
     assert rule(judge, "http://e.org/w?action=edit").startswith("without: wikis")
     assert rule(judge, "http://cdn.org/b") == ""
-    assert rule(judge, "http://cdn.org/a") == f"seed-setting[0]: {BLOG} exclude=/a"
+    assert rule(judge, "http://cdn.org/a") == f"seed[0]: {BLOG} exclude=/a"
     assert rule(judge, "http://cdn.net/b") == "scope: host"
 
 
@@ -85,7 +85,7 @@ def test_what_the_crawl_includes_has_the_settings_of_the_crawl() -> None:
     assert rule(judge, "http://e.org/pdf/1", depth=2) == ""
     assert rule(judge, "http://e.org/pdf/1", depth=3) == "max-depth: 3"
     assert rule(judge, "http://any.net/") == ""
-    assert rule(judge, "http://e.org/") == f"seed-setting[0]: {BLOG} scope=prefix"
+    assert rule(judge, "http://e.org/") == f"seed[0]: {BLOG} scope=prefix"
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_reaches(reach: str, inside: str, outside: str | None) -> None:
     judge = scopes(f"{BLOG} scope={reach}", HOME, scope="page")
     assert isinstance(judge, Scopes)
     assert rule(judge, inside) == ""
-    assert judge.own_rule(inside) == f"seed-setting[0]: {BLOG} scope={reach}"
+    assert judge.own_rule(inside) == f"seed[0]: {BLOG} scope={reach}"
     if outside is not None:
-        assert rule(judge, outside) in {f"seed-setting[0]: {BLOG} scope={reach}", "scope: page"}
+        assert rule(judge, outside) in {f"seed[0]: {BLOG} scope={reach}", "scope: page"}
         assert judge.own_rule(outside) == ""
     assert rule(judge, f"{HOME}x") == ("" if reach == "any" else "scope: page")
 
@@ -127,7 +127,7 @@ def test_a_seed_that_moves_keeps_its_settings() -> None:
     later.add_moved_seeds([moved])
     for one in (judge, later):
         assert rule(one, f"{place}a") == ""
-        assert rule(one, f"{place}a", depth=1) == f"seed-setting[0]: {BLOG} max-depth=1"
+        assert rule(one, f"{place}a", depth=1) == f"seed[0]: {BLOG} max-depth=1"
         assert one.contains(f"{place}a")
 
 
@@ -143,9 +143,9 @@ def test_a_pattern_that_takes_too_long_is_named_as_the_seed_has_it() -> None:
     bad = "(a|aa)+$"
     judge = scopes(f"{BLOG} scope=prefix exclude={bad} include={bad.replace('a', 'b')}")
     slow = rule(judge, f"{BLOG}{'a' * 3000}!")
-    assert slow == f"seed-setting[0]: {BLOG} exclude={bad} (it took too long on this URL)"
+    assert slow == f"seed[0]: {BLOG} exclude={bad} (it took too long on this URL)"
     slow = rule(judge, f"http://e.org/{'b' * 3000}!")
-    assert slow == f"seed-setting[0]: {BLOG} scope=prefix (include=(b|bb)+$ took too long on this URL)"
+    assert slow == f"seed[0]: {BLOG} scope=prefix (include=(b|bb)+$ took too long on this URL)"
 
 
 def test_many_seeds_cost_little() -> None:
@@ -153,10 +153,10 @@ def test_many_seeds_cost_little() -> None:
     lines = [f"http://s{number}.org/ max-depth={number}" for number in range(2000)]
     same = [f"http://t.org/{number}/ scope=prefix max-depth=1" for number in range(2000)]
     judge = scopes(*lines, *same)
-    assert rule(judge, "http://s1999.org/x", depth=1999) == "seed-setting[1999]: http://s1999.org/ max-depth=1999"
-    assert rule(judge, "http://t.org/1500/x", depth=1) == "seed-setting[3500]: http://t.org/1500/ max-depth=1"
-    assert rule(judge, "http://t.org/9999/x") == "seed-setting[2000]: http://t.org/0/ scope=prefix"
-    assert rule(judge, f"http://t.org/7{'/y' * 5000}", depth=1) == "seed-setting[2007]: http://t.org/7/ max-depth=1"
+    assert rule(judge, "http://s1999.org/x", depth=1999) == "seed[1999]: http://s1999.org/ max-depth=1999"
+    assert rule(judge, "http://t.org/1500/x", depth=1) == "seed[3500]: http://t.org/1500/ max-depth=1"
+    assert rule(judge, "http://t.org/9999/x") == "seed[2000]: http://t.org/0/ scope=prefix"
+    assert rule(judge, f"http://t.org/7{'/y' * 5000}", depth=1) == "seed[2007]: http://t.org/7/ max-depth=1"
 
 
 SEEDS = st.lists(
@@ -185,8 +185,8 @@ def test_it_is_taken_by_any_or_judged_as_the_nearest_seeds_say(lines: list[str],
         assert (together == "") is taken
     else:
         assert together != ""
-    if together.startswith("seed-setting["):
-        number, name, said = together.removeprefix("seed-setting[").split(maxsplit=2)
+    if together.startswith("seed["):
+        number, name, said = together.removeprefix("seed[").split(maxsplit=2)
         own = [line for line in lines if " " in line][int(number.removesuffix("]:"))]
         assert own.split()[0] == name
         assert said in own.split()

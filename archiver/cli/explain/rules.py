@@ -155,8 +155,8 @@ class RuleJudge:
 
     def _narrowed(self, include: tuple[str, ...], scope_surt: tuple[str, ...]) -> Scope:
         """Return the scope of seeds without settings of their own, with only these *include* and *scope_surt*."""
-        apart = {own.url for own in self._settings.scope.seed_setting}
-        settings = replace(self._settings.scope, include=include, scope_surt=scope_surt, seed_setting=())
+        apart = {own.url for own in self._settings.scope.seed if own.for_scope}
+        settings = replace(self._settings.scope, include=include, scope_surt=scope_surt, seed=())
         seeds = tuple(seed for seed in self._settings.seeds if seed not in apart)
         scope = Scope(settings, seeds, registered_domains() if settings.scope == "domain" else str)
         scope.add_moved_seeds((place, seed) for place, seed in self._moved if seed not in apart)

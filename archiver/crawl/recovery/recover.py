@@ -29,7 +29,8 @@ from archiver.collection.imports import imported_names
 from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.records import maybe_ours
-from archiver.config.host_rules import without_left_out
+from archiver.config import host_rules
+from archiver.config import seeds as seed_lists
 from archiver.config.secret_settings import is_left_out
 from archiver.config.toml import toml_value
 from archiver.crawl.recovery import quarantine
@@ -325,10 +326,11 @@ def settings_text(paths: Iterable[Path]) -> str:
             values["header"] = [header for header in headers if not is_left_out(header)]
             if len(values["header"]) < len(headers):
                 log.warning("secret headers are not in the WARC files; give them again with --header")
-        if rules := values.pop("host", None):
-            values["host"] = [kept for rule in rules if (kept := without_left_out(rule))]
-            if values["host"] != rules:
-                log.warning("secret headers of single hosts are not in the WARC files; add them again to crawl.toml")
+        for key, kept in (("host", host_rules.without_left_out), ("seed", seed_lists.without_left_out)):
+            if rules := values.pop(key, None):
+                values[key] = [*filter(None, map(kept, rules))]
+                if values[key] != rules:
+                    log.warning("secret headers of single %ss are not in the WARC files; add them to crawl.toml", key)
         if values and seeds:
             return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
     return ""
