@@ -85,7 +85,7 @@ def test_a_pace_is_forgotten_only_when_a_new_one_is_as_good(
 ) -> None:
     pace = RateLimiter(rate)
     earlier = begin(pace, rate, before)
-    end = earlier[-1] + rate.interval + max(rate.interval * SLACK, LEAST_SLACK)
+    end = earlier[-1] + (rate.interval + max(rate.interval * SLACK, LEAST_SLACK))  # rounded as in the limiter
     assert not pace.forgettable(end - 1e-3)
     assert pace.forgettable(end)
     fresh = RateLimiter(rate, not_before=end)
