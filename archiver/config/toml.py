@@ -89,13 +89,13 @@ def render(settings: Settings) -> str:
         if key_of(entry) in TABLES:
             continue  # tables come last, or the keys below them would be theirs
         written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
-        lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH))]
+        lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH, break_on_hyphens=False))]
         lines.append(f"{key_of(entry)} = {toml_value(written)}")
     for name, entry in every_setting():
         if key_of(entry) in TABLES:
             lines += [
                 "",
-                *(f"# {line}" for line in wrap(entry.metadata["help"], _COMMENT_WIDTH)),
+                *(f"# {line}" for line in wrap(entry.metadata["help"], _COMMENT_WIDTH, break_on_hyphens=False)),
                 "#",
                 *_EXAMPLES[key_of(entry)],
             ]
