@@ -255,7 +255,7 @@ OTHER_OPTIONS: dict[str, tuple[str, ...] | str] = {
     **dict.fromkeys(("limit-rate", "max-rate", "maxrate", "throttle"), ("bandwidth",)),
     **dict.fromkeys(("workers", "sockets", "threads", "parallel", "jobs", "j", "max-toe-threads"), ("concurrency",)),
     **dict.fromkeys(("tries", "t", "retry", "max-retries", "maxpageretries", "waitretry"), ("retries",)),
-    **dict.fromkeys(("pageloadtimeout", "read-timeout", "connect-timeout", "dns-timeout"), ("timeout",)),
+    **dict.fromkeys(("pageloadtimeout", "read-timeout"), ("timeout",)),
     # how much
     **dict.fromkeys(("limit", "pagelimit", "maxpagelimit", "max-pages", "max-files", "n"), ("max-urls",)),
     **dict.fromkeys(("max-document-download", "closespider-pagecount"), ("max-urls",)),

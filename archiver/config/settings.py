@@ -10,26 +10,17 @@ from glob import escape
 from typing import Any
 
 from archiver import url
-from archiver.config.auth import AUTH, AuthRule
+from archiver.config.fetch_settings import FetchSettings, NetworkSettings
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
-from archiver.config.logins import LOGIN, Login
 from archiver.config.option_types import (
-    ACCEPT,
-    ACCEPT_ENCODING,
     ARCHIVE,
     BOOLEAN,
-    COOKIES,
     COUNT,
-    HEADER,
     LABEL,
-    LANGUAGES,
-    MEDIA_TYPE,
     NOFOLLOW,
     NUMBER,
-    PLACE,
     RATE,
     RATE_OR_SAME,
-    REFERER,
     ROBOTS,
     SECONDS,
     SECONDS_OR_NONE,
@@ -38,7 +29,6 @@ from archiver.config.option_types import (
     Rate,
     choice,
 )
-from archiver.config.proxies import PROXY
 from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
 
 
@@ -101,98 +91,6 @@ class PolitenessSettings:
         "Obey or ignore nofollow on links to pages: in robots meta elements, X-Robots-Tag headers and the rel of "
         "a link.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class FetchSettings:
-    """How to send requests and read responses."""
-
-    user_agent: str = setting(
-        "", TEXT, "Send this User-Agent header. Empty: archiver's name and version, and your contact."
-    )
-    contact: str = setting(
-        "", TEXT, "Give a URL or mail address where site owners can reach you; sent in User-Agent and From."
-    )
-    header: tuple[str, ...] = setting(
-        (),
-        HEADER,
-        "Send this header with each request. Headers that may be secret (Cookie, Authorization, X-Api-Key) go "
-        "only to seed hosts; write where the secret is: 'X-Api-Key: env:NAME'.",
-        many=True,
-    )
-    cookies: str = setting(
-        "keep",
-        COOKIES,
-        "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
-    )
-    referer: str = setting(
-        "policy", REFERER, "Name the page with the link in Referer, as its policy says, or never (off)."
-    )
-    accept: str = setting("", ACCEPT, "Send this Accept header. Empty: as a browser for pages, and */* for all else.")
-    accept_language: str = setting("", LANGUAGES, "Send this Accept-Language header. Empty: none.")
-    accept_encoding: str = setting("gzip", ACCEPT_ENCODING, "Accept these content codings. identity: no compression.")
-    auth: tuple[AuthRule, ...] = setting(
-        (),
-        AUTH,
-        "Log in with this user and password where a server asks for them (Basic or Digest authentication), at URLs "
-        "that begin with URL.",
-        many=True,
-    )
-    proxy: tuple[str, ...] = setting(
-        (),
-        PROXY,
-        "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
-        "keeps one of several. env: as HTTP_PROXY and NO_PROXY say.",
-        many=True,
-    )
-    login: tuple[Login, ...] = setting(
-        (),
-        LOGIN,
-        "Log in with this form before its site is crawled. Also: form, success, logged-out, attempts, store-login.",
-        many=True,
-    )
-    insecure_secrets: tuple[str, ...] = setting(
-        (),
-        PLACE,
-        "Send secret headers to this seed host even if its certificate cannot be verified.",
-        many=True,
-    )
-    timeout: float = setting(60.0, SECONDS, "Give up a request if nothing arrives for this long.")
-    max_response_size: int = setting(0, SIZE, "Truncate a response after this many bytes. 0: no limit.")
-    max_unstated_size: int = setting(
-        10**9,
-        SIZE,
-        "Truncate a body without a stated length after this many bytes, or earlier if the disk gets full. It is "
-        "not retried. 0: limited only by the disk.",
-    )
-    exclude_type: tuple[str, ...] = setting(
-        (),
-        MEDIA_TYPE,
-        "Do not read bodies of this media type (video/*); store only the head and what arrived with it. Overrides "
-        "include-type.",
-        many=True,
-    )
-    include_type: tuple[str, ...] = setting(
-        (),
-        MEDIA_TYPE,
-        "Read only bodies of this media type; add text/html to follow links. Bodies without a media type are "
-        "always read.",
-        many=True,
-    )
-    allow_private: tuple[str, ...] = setting(
-        (),
-        PLACE,
-        "Allow requests to this private host, address or network (10.0.0.0/8). A seed written as an address is "
-        "always allowed.",
-        many=True,
-    )
-    conditional: bool = setting(
-        True,
-        BOOLEAN,
-        "In a recrawl, request only what has changed since the last crawl, where the server supports it (ETag, "
-        "Last-Modified).",
-    )
-    retries: int = setting(3, NUMBER, "Retry a URL up to N times if there is no answer or the server is overloaded.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +176,8 @@ class Settings:
     scope: ScopeSettings = ScopeSettings()  # noqa: RUF009 - frozen, as all slices
     traps: TrapSettings = TrapSettings()  # noqa: RUF009
     politeness: PolitenessSettings = PolitenessSettings()
-    fetch: FetchSettings = FetchSettings()
+    fetch: FetchSettings = FetchSettings()  # noqa: RUF009
+    network: NetworkSettings = NetworkSettings()  # noqa: RUF009
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
     dedup: DedupSettings = DedupSettings()
@@ -289,6 +188,7 @@ TITLES = {
     "traps": "Traps",
     "politeness": "Politeness",
     "fetch": "Fetch",
+    "network": "Network",
     "limits": "Limits",
     "warc": "WARC files",
     "dedup": "Deduplication",

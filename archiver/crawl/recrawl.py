@@ -28,7 +28,8 @@ from archiver.collection.earlier_crawls import STAMP, EarlierCrawls, StoredVersi
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.config.settings import FetchSettings, Settings, SettingsByHost
+from archiver.config.fetch_settings import FetchSettings
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.rules import CurrentRules, learned_rules, put_settings
 from archiver.crawl.visit import OTHER_VERSION, judged
 from archiver.errors import ArchiveError

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from archiver import url
-from archiver.config.settings import FetchSettings, Settings, SettingsByHost
+from archiver.config.fetch_settings import FetchSettings
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.authentication import AUTHENTICATING, Authenticator
 from archiver.extract.exchange import is_page
 from archiver.fetch.wire import UNVERIFIED

@@ -14,7 +14,7 @@ from archiver import url
 from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.connection import ConnectionPool
-from archiver.fetch.dns import Lookups, routed
+from archiver.fetch.dns import Lookups, Timeouts, routed
 from archiver.fetch.exchange import Attempt, Progress, SharedCpu
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes
@@ -60,7 +60,7 @@ class Fetcher:
         self._requests = RequestMaker(settings, guard)
         lookups = lookups or Lookups()
         routes = ProxyRoutes(settings, os.environ, lookups.domain_of)
-        self._pool = ConnectionPool(settings.common.fetch.timeout, guard, lookups, routes)
+        self._pool = ConnectionPool(Timeouts(settings), guard, lookups, routes)
         self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self.spool_folder = spool_folder

@@ -36,7 +36,15 @@ from archiver import url
 from archiver.clock import AwakeClock, SharedTimers
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
-from archiver.fetch.dns import GuardedResolver, Lookups, RememberingResolver, SharedLookup, remember, unresolved
+from archiver.fetch.dns import (
+    GuardedResolver,
+    Lookups,
+    RememberingResolver,
+    SharedLookup,
+    Timeouts,
+    remember,
+    unresolved,
+)
 from archiver.fetch.private_networks import AddressGuard, spelled_address
 from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
 from archiver.fetch.wire import UNVERIFIED, IdleConnections, Wire, is_cut_off
@@ -120,7 +128,7 @@ class ConnectionPool:
 
     def __init__(
         self,
-        timeout: float,
+        timeouts: Timeouts,
         guard: AddressGuard,
         lookups: Lookups | None = None,
         routes: ProxyRoutes | None = None,
@@ -128,8 +136,7 @@ class ConnectionPool:
         self._guard = guard
         self._routes = routes or ProxyRoutes(SettingsByHost(Settings()), {})
         self.tunnels = ProxyTunnels()
-        self._patience = timeout
-        self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
+        self._timeouts = timeouts
         loop = self._loop = asyncio.get_running_loop()
         self.awake = AwakeClock(loop)
         self.pauses = SharedTimers(loop)
@@ -155,7 +162,7 @@ class ConnectionPool:
             try:
                 return await self._connect(origin, fresh=fresh)
             except FetchError as error:
-                suspended = self.awake.now() - began < self._patience - TIMER_TOLERANCE
+                suspended = self.awake.now() - began < self._timeouts.connect(origin) - TIMER_TOLERANCE
                 if error.failure is not Failure.TIMEOUT or not suspended:
                     raise
             except ShortageError:
@@ -247,7 +254,7 @@ class ConnectionPool:
     async def _connect_directly(self, origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
         """Connect to an address: no name to resolve, no TLS."""
         number = origin[len("http://") + len(host) + 1 :]
-        async with asyncio.timeout(self._patience):
+        async with asyncio.timeout(self._timeouts.connect(origin)):
             _, protocol = await self._loop.create_connection(self._new_protocol, host.strip("[]"), int(number or 80))
         return protocol, protocol.close
 
@@ -256,15 +263,15 @@ class ConnectionPool:
         self._guard.check_name(host)
         request = self._request_to(origin)
         name, port = request.url.raw_host or host.strip("[]"), request.url.port or 0
-        spelled = spelled_address(host)
+        spelled, patience = spelled_address(host), self._timeouts.connect(origin)
         if proxy.forwards(origin):
-            protocol = await self._reach_proxy(proxy)
+            protocol = await self._reach_proxy(proxy, patience)
             site = str(spelled) if spelled is not None else None
         else:
-            tunnel, site = await self._tunnel(proxy, name, port)
+            tunnel, site = await self._tunnel(proxy, origin, name, port)
             context = self._connector._get_ssl_context(request)  # noqa: SLF001  the one for direct connections
             try:
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(patience):
                     _, protocol = await self._loop.create_connection(
                         self._new_protocol,
                         sock=tunnel,
@@ -279,28 +286,30 @@ class ConnectionPool:
         protocol.proxy, protocol.site = proxy, site
         return protocol, protocol.close
 
-    async def _tunnel(self, proxy: Proxy, name: str, port: int) -> tuple[socket.socket, str | None]:
+    async def _tunnel(self, proxy: Proxy, origin: str, name: str, port: int) -> tuple[socket.socket, str | None]:
         """Return a socket that *proxy* has connected to *name*, and the address of *name* if we know it."""
+        patience = self._timeouts.connect(origin)
         if spelled_address(name) is not None:
-            return await self.tunnels.open(proxy, name, port, self._patience), name
+            return await self.tunnels.open(proxy, name, port, patience), name
         if proxy.resolves:
-            return await self.tunnels.open(proxy, name.rstrip("."), port, self._patience), None
+            return await self.tunnels.open(proxy, name.rstrip("."), port, patience), None
         family = socket.AF_INET if proxy.address.kind == "socks4" else socket.AF_UNSPEC
         failed = FetchError(Failure.DNS, f"host name {name} has no address")
-        for address in (await self._names.addresses(name, port, family))[:MAX_ADDRESSES]:
+        addresses = await self._names.addresses(name, port, family, self._timeouts.look_up(origin))
+        for address in addresses[:MAX_ADDRESSES]:
             site = address.partition("%")[0]
             try:
-                return await self.tunnels.open(proxy, site, port, self._patience), site
+                return await self.tunnels.open(proxy, site, port, patience), site
             except FetchError as error:
                 if error.failure is not Failure.CONNECT:
                     raise
                 failed = error
         raise failed
 
-    async def _reach_proxy(self, proxy: Proxy) -> RawProtocol:
+    async def _reach_proxy(self, proxy: Proxy, patience: float) -> RawProtocol:
         place = proxy.address.host.strip("[]"), proxy.address.port
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(patience):
                 _, protocol = await self._loop.create_connection(self._new_protocol, *place)
         except TimeoutError:
             raise self.tunnels.failed(proxy, OSError(errno.ETIMEDOUT, "")) from None
@@ -310,12 +319,20 @@ class ConnectionPool:
 
     async def _connect_with_aiohttp(self, origin: str) -> tuple[RawProtocol, Callable[[], None]]:
         request = self._request_to(origin)
-        connection = await self._connector.connect(request, [], self._timeout)
+        longest, patience = self._timeouts.look_up(origin), self._timeouts.connect(origin)
+        name = request.url.raw_host or ""
+        if longest is not None and spelled_address(url.host(f"{origin}/")) is None:
+            try:  # the connector then finds the answer in the cache
+                await self._names.resolve(name, request.url.port or 0, socket.AF_UNSPEC, longest)
+            except OSError as error:
+                raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
+        timeout = aiohttp.ClientTimeout(total=None, connect=patience, sock_connect=patience)
+        connection = await self._connector.connect(request, [], timeout)
         protocol = connection.protocol
         if not isinstance(protocol, RawProtocol):
             connection.close()
             raise ConnectionResetError(f"{origin} closed the connection at once")
-        protocol.answer = self._resolver.answer(request.url.raw_host or "", request.url.port or 0)
+        protocol.answer = self._resolver.answer(name, request.url.port or 0)
         return protocol, connection.close
 
     def _request_to(self, origin: str) -> ClientRequest:

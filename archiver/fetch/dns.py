@@ -22,6 +22,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Lookup
@@ -114,8 +115,11 @@ class Lookups:
         """Do the same as `socket.getnameinfo`."""
         return await self._threads.run(partial(socket.getnameinfo, address, flags))
 
-    async def bounded(self, host: str, look_up: Callable[[], Any], *, known: bool) -> Any:
-        """Await the result of *look_up* for *host* within the limits; raise TimeoutError if no answer comes."""
+    async def bounded(self, host: str, look_up: Callable[[], Any], *, known: bool, longest: float | None = None) -> Any:
+        """Await the result of *look_up* for *host* within the limits; raise TimeoutError if no answer comes.
+
+        *longest*: the seconds to wait once it runs, in place of the usual ones.
+        """
         if self._running.total() >= PER_DOMAIN and self._domain_of is None:
             self._domain_of = await asyncio.to_thread(self._load_domains)
         domain = self._domain_of(host) if self._domain_of is not None else host
@@ -126,7 +130,7 @@ class Lookups:
         task = asyncio.ensure_future(look_up())
         self._tasks.add(task)
         task.add_done_callback(partial(self._over, domain))
-        return await asyncio.wait_for(asyncio.shield(task), self._longest)
+        return await asyncio.wait_for(asyncio.shield(task), self._longest if longest is None else longest)
 
     async def close(self) -> None:
         """Cancel what can be cancelled, and end the idle threads."""
@@ -199,6 +203,23 @@ class SharedLookup:
         return lookup
 
 
+class Timeouts:
+    """The time limits that hosts have for look-ups and connections."""
+
+    def __init__(self, settings: SettingsByHost) -> None:
+        self._settings = settings
+
+    def connect(self, origin: str) -> float:
+        """Return the seconds that a new connection to *origin* may take."""
+        settings = self._settings.of(origin)
+        return settings.network.connect_timeout or settings.fetch.timeout
+
+    def look_up(self, origin: str) -> float | None:
+        """Return the seconds for a look-up that has a limit of its own; None if the connection's limit includes it."""
+        network = self._settings.of(origin).network
+        return (network.dns_timeout or LONGEST) if network.dns_timeout or network.connect_timeout else None
+
+
 class GuardedResolver(AbstractResolver):
     """A resolver that returns only the addresses that the guard allows."""
 
@@ -243,16 +264,20 @@ class RememberingResolver(AbstractResolver):
         self._asking: dict[Key, asyncio.Task[list[ResolveResult]]] = {}
 
     async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_INET,
+        longest: float | None = None,
     ) -> list[ResolveResult]:
-        """Return the addresses of *host*."""
+        """Return the addresses of *host*, looked up within *longest* seconds if that is given."""
         key = host, port, int(family)
         until, found = self._found.get(key, (0.0, []))
         if time.monotonic() < until:
             return found
         task = self._asking.get(key)
         if task is None:  # a task of its own, as the first caller may be cancelled
-            task = self._asking[key] = asyncio.create_task(self._ask(key, known=until > 0))
+            task = self._asking[key] = asyncio.create_task(self._ask(key, known=until > 0, longest=longest))
             task.add_done_callback(partial(self._asked, key))
         return await asyncio.shield(task)
 
@@ -260,10 +285,12 @@ class RememberingResolver(AbstractResolver):
         """Return the first address of *host*, "" if the answer is empty; raise `FetchError` if it does not resolve."""
         return next(iter(await self.addresses(host, port)), "")
 
-    async def addresses(self, host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[str]:
-        """Return all addresses of *host*; raise `FetchError` if it does not resolve."""
+    async def addresses(
+        self, host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC, longest: float | None = None
+    ) -> list[str]:
+        """Return all addresses of *host*; raise `FetchError` if it does not resolve. *longest* is as in `resolve`."""
         try:
-            found = await self.resolve(host, port, family)
+            found = await self.resolve(host, port, family, longest)
         except (OSError, UnicodeError) as error:
             raise FetchError(Failure.DNS, unresolved(host, error)) from error
         return [each["host"] for each in found]
@@ -286,11 +313,11 @@ class RememberingResolver(AbstractResolver):
         if not task.cancelled():
             task.exception()  # retrieve it even if no one waits any more
 
-    async def _ask(self, key: Key, *, known: bool) -> list[ResolveResult]:
+    async def _ask(self, key: Key, *, known: bool, longest: float | None) -> list[ResolveResult]:
         host, port, family = key
         look_up = partial(self._resolver.resolve, host, port, socket.AddressFamily(family))
         try:
-            found: list[ResolveResult] = await self._lookups.bounded(host, look_up, known=known)
+            found: list[ResolveResult] = await self._lookups.bounded(host, look_up, known=known, longest=longest)
         except TimeoutError as error:
             raise OSError(errno.ETIMEDOUT, "no name server answers") from error
         remember(self._found, key, (time.monotonic() + TTL, found))

@@ -97,6 +97,8 @@ class Bounds:
     timeout: float
     wanted: WantedTypes
     max_unstated: int = 0  # of a body without a stated length; 0: no limit
+    first_byte: float = 0.0  # seconds until the response begins; 0: as timeout
+    max_time: float = 0.0  # seconds for the whole response; 0: no limit
 
 
 class Attempt:
@@ -183,13 +185,13 @@ class Attempt:
         framer, awake, steps = self.framer, self._wire.awake, FramerSteps(self.framer)
         began = awake.now()
         while not framer.done:
-            timeout = self._bounds.timeout
+            timeout = self._timeout(began)
             left = math.inf if self._extent is WHOLE else self._left(awake.now())
             try:
                 data = await self._wire.read(min(timeout, left))
             except TimeoutError:
                 if framer.headless:
-                    raise FetchError(Failure.TIMEOUT, f"no answer within {timeout:g} s") from None
+                    raise FetchError(Failure.TIMEOUT, self._silence()) from None
                 await (self._leave() if left < timeout else self._cut(Truncation.TIME))
                 return
             if not data:
@@ -266,6 +268,14 @@ class Attempt:
         extent = self._extent
         return math.inf if extent.slow_rate else max(0.0, self._headed + extent.seconds - now)
 
+    def _timeout(self, began: float) -> float:
+        """Return the seconds to wait for the next bytes of a response that *began* at that time."""
+        bounds = self._bounds
+        timeout = bounds.timeout if self._received else bounds.first_byte or bounds.timeout
+        if not bounds.max_time:
+            return timeout
+        return min(timeout, max(0.0, began + bounds.max_time - self._wire.awake.now()))
+
     def _is_enough(self, elapsed: float) -> bool:
         """True if the rest of the body is not needed, *elapsed* seconds after the head."""
         extent = self._extent
@@ -283,7 +293,14 @@ class Attempt:
             await self._keep(self.framer.cut(why))
 
     def _too_slow(self, elapsed: float) -> bool:
-        return elapsed > SLOW_GRACE and self._spool.length < SLOWEST * elapsed
+        most = self._bounds.max_time
+        return (0 < most <= elapsed) or (elapsed > SLOW_GRACE and self._spool.length < SLOWEST * elapsed)
+
+    def _silence(self) -> str:
+        """Return the reason for a failure: the response did not begin, or its head did not end, in time."""
+        bounds = self._bounds
+        limit = bounds.timeout if self._received else bounds.first_byte or bounds.timeout
+        return f"no answer within {min(limit, bounds.max_time or limit):g} s"
 
 
 def _is_unstated(framing: Framing) -> bool:

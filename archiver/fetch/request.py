@@ -4,8 +4,9 @@ import logging
 from dataclasses import dataclass, replace
 
 from archiver import __version__, url
+from archiver.config.fetch_settings import FetchSettings, NetworkSettings
 from archiver.config.secret_settings import SECRET
-from archiver.config.settings import FetchSettings, SettingsByHost
+from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError
 from archiver.fetch.exchange import Bounds
 from archiver.fetch.private_networks import AddressGuard, normalized_host
@@ -60,9 +61,16 @@ class HostPlan:
     needed: Bounds  # of a response that is read whatever its media type is
 
     @classmethod
-    def of(cls, settings: FetchSettings) -> "HostPlan":
-        """Return the plan for hosts with *settings*."""
-        needed = Bounds(settings.max_response_size, settings.timeout, WantedTypes(), settings.max_unstated_size)
+    def of(cls, settings: FetchSettings, network: NetworkSettings) -> "HostPlan":
+        """Return the plan for hosts with *settings* and the time limits of *network*."""
+        needed = Bounds(
+            settings.max_response_size,
+            settings.timeout,
+            WantedTypes(),
+            settings.max_unstated_size,
+            first_byte=network.first_byte_timeout,
+            max_time=network.max_response_time,
+        )
         wanted = replace(needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
         return cls(request_fields(settings), request_fields(settings, trusted=False), wanted, needed)
 
@@ -73,15 +81,16 @@ class RequestMaker:
     def __init__(self, settings: SettingsByHost, guard: AddressGuard) -> None:
         self._settings = settings
         self._guard = guard
-        self._plans: dict[FetchSettings, HostPlan] = {}
+        self._plans: dict[tuple[FetchSettings, NetworkSettings], HostPlan] = {}
         self._withheld: set[str] = set()  # origins without secret headers, already warned about
 
     def plan(self, origin: str) -> HostPlan:
         """Return how the host *origin* is asked."""
-        settings = self._settings.of(origin).fetch
-        plan = self._plans.get(settings)
+        settings = self._settings.of(origin)
+        key = settings.fetch, settings.network
+        plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[settings] = HostPlan.of(settings)
+            plan = self._plans[key] = HostPlan.of(*key)
         return plan
 
     def request(

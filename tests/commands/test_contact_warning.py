@@ -3,7 +3,8 @@
 import pytest
 
 from archiver.cli.start import contact_warning
-from archiver.config.settings import FetchSettings, Settings
+from archiver.config.fetch_settings import FetchSettings
+from archiver.config.settings import Settings
 
 AWAY = ("https://example.org/",)
 

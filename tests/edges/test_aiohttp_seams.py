@@ -19,7 +19,7 @@ from yarl import URL
 
 from archiver.fetch.connection import ConnectionPool, RawProtocol
 from archiver.fetch.private_networks import AddressGuard
-from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.fetching import CountingGate, fetching, taken, timeouts
 from fixtures.rawserver import RawServer, keep
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def test_the_protocol_callbacks_have_these_names(name: str) -> None:
 
 def test_a_protocol_can_be_made_and_has_the_attributes_we_use() -> None:
     async def main() -> None:
-        lines = ConnectionPool(1.0, GUARD)
+        lines = ConnectionPool(timeouts(1.0), GUARD)
         protocol = RawProtocol(asyncio.get_running_loop(), lines)
         assert protocol.transport is None, "a protocol no longer begins without a transport"
         assert protocol.should_close is False, "a new protocol wants to be closed"
@@ -68,7 +68,7 @@ def test_a_protocol_can_be_made_and_has_the_attributes_we_use() -> None:
 @BOTH
 def test_new_connections_use_our_protocol(*, tls: bool) -> None:
     async def main() -> None:
-        lines = ConnectionPool(5.0, GUARD)
+        lines = ConnectionPool(timeouts(5.0), GUARD)
         wire = await lines.connect(server.url("/").rstrip("/"))
         protocol = wire._protocol
         assert isinstance(protocol, RawProtocol), "TCPConnector._factory does not make the protocols any more"
@@ -98,7 +98,7 @@ def test_new_connections_use_our_protocol(*, tls: bool) -> None:
 @BOTH
 def test_connections_that_got_bytes_while_idle_are_not_reused(*, tls: bool) -> None:
     async def main() -> None:
-        lines = ConnectionPool(5.0, GUARD)
+        lines = ConnectionPool(timeouts(5.0), GUARD)
         wire = await lines.connect(origin := server.url("/").rstrip("/"))
         protocol = wire._protocol
         wire.give_back(reusable=True)
@@ -115,7 +115,7 @@ def test_connections_that_got_bytes_while_idle_are_not_reused(*, tls: bool) -> N
 
 def test_a_closed_connector_makes_no_connections() -> None:
     async def main() -> None:
-        lines = ConnectionPool(1.0, GUARD)
+        lines = ConnectionPool(timeouts(1.0), GUARD)
         await lines.close()
         await lines.close()
         assert lines._connector.closed

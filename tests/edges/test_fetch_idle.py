@@ -16,7 +16,7 @@ from archiver.fetch import wire
 from archiver.fetch.connection import ConnectionPool, RawProtocol
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.wire import IDLE, IdleConnections, Wire
-from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.fetching import CountingGate, fetching, taken, timeouts
 from fixtures.rawserver import RawServer, keep
 
 uvloop.new_event_loop().close()  # which opens a pipe for signals, once and for good
@@ -129,7 +129,7 @@ def test_pauses_are_never_too_short_and_end_together(clock: Clock) -> None:
 
 def test_idle_connections_give_their_descriptors_to_active_ones() -> None:
     async def main() -> None:
-        lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
+        lines = ConnectionPool(timeouts(5.0), AddressGuard(["127.0.0.1"], []))
         connect = lines._connect_directly
         (await lines.connect(server.url("/").rstrip("/"))).give_back(reusable=True)
 
@@ -173,7 +173,7 @@ def test_a_connection_aborted_while_it_is_made_does_not_block_closing(factory: C
     """uvloop never reports such a connection as lost to its protocol."""
 
     async def leave() -> None:
-        lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
+        lines = ConnectionPool(timeouts(5.0), AddressGuard(["127.0.0.1"], []))
         waiting = asyncio.create_task(lines.connect(server.url("").rstrip("/")))
 
         class Left(RawProtocol):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.config.settings import FetchSettings, Settings, SettingsByHost
+from archiver.config.fetch_settings import FetchSettings
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.errors import ArchiveError, Failure, FetchError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.private_networks import AddressGuard

@@ -1,0 +1,134 @@
+"""Settings of requests and connections: what is sent, how long to wait, and how much to read."""
+
+from dataclasses import dataclass
+
+from archiver.config.auth import AUTH, AuthRule
+from archiver.config.logins import LOGIN, Login
+from archiver.config.option_types import (
+    ACCEPT,
+    ACCEPT_ENCODING,
+    BOOLEAN,
+    COOKIES,
+    HEADER,
+    LANGUAGES,
+    MEDIA_TYPE,
+    NUMBER,
+    PLACE,
+    REFERER,
+    SECONDS,
+    SECONDS_OR_NONE,
+    SIZE,
+    TEXT,
+)
+from archiver.config.proxies import PROXY
+from archiver.config.scope_settings import setting
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How to send requests and read responses."""
+
+    user_agent: str = setting(
+        "", TEXT, "Send this User-Agent header. Empty: archiver's name and version, and your contact."
+    )
+    contact: str = setting(
+        "", TEXT, "Give a URL or mail address where site owners can reach you; sent in User-Agent and From."
+    )
+    header: tuple[str, ...] = setting(
+        (),
+        HEADER,
+        "Send this header with each request. Headers that may be secret (Cookie, Authorization, X-Api-Key) go "
+        "only to seed hosts; write where the secret is: 'X-Api-Key: env:NAME'.",
+        many=True,
+    )
+    cookies: str = setting(
+        "keep",
+        COOKIES,
+        "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
+    )
+    referer: str = setting(
+        "policy", REFERER, "Name the page with the link in Referer, as its policy says, or never (off)."
+    )
+    accept: str = setting("", ACCEPT, "Send this Accept header. Empty: as a browser for pages, and */* for all else.")
+    accept_language: str = setting("", LANGUAGES, "Send this Accept-Language header. Empty: none.")
+    accept_encoding: str = setting("gzip", ACCEPT_ENCODING, "Accept these content codings. identity: no compression.")
+    auth: tuple[AuthRule, ...] = setting(
+        (),
+        AUTH,
+        "Log in with this user and password where a server asks for them (Basic or Digest authentication), at URLs "
+        "that begin with URL.",
+        many=True,
+    )
+    proxy: tuple[str, ...] = setting(
+        (),
+        PROXY,
+        "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
+        "keeps one of several. env: as HTTP_PROXY and NO_PROXY say.",
+        many=True,
+    )
+    login: tuple[Login, ...] = setting(
+        (),
+        LOGIN,
+        "Log in with this form before its site is crawled. Also: form, success, logged-out, attempts, store-login.",
+        many=True,
+    )
+    insecure_secrets: tuple[str, ...] = setting(
+        (),
+        PLACE,
+        "Send secret headers to this seed host even if its certificate cannot be verified.",
+        many=True,
+    )
+    timeout: float = setting(60.0, SECONDS, "Give up a request if nothing arrives for this long.")
+    max_response_size: int = setting(0, SIZE, "Truncate a response after this many bytes. 0: no limit.")
+    max_unstated_size: int = setting(
+        10**9,
+        SIZE,
+        "Truncate a body without a stated length after this many bytes, or earlier if the disk gets full. It is "
+        "not retried. 0: limited only by the disk.",
+    )
+    exclude_type: tuple[str, ...] = setting(
+        (),
+        MEDIA_TYPE,
+        "Do not read bodies of this media type (video/*); store only the head and what arrived with it. Overrides "
+        "include-type.",
+        many=True,
+    )
+    include_type: tuple[str, ...] = setting(
+        (),
+        MEDIA_TYPE,
+        "Read only bodies of this media type; add text/html to follow links. Bodies without a media type are "
+        "always read.",
+        many=True,
+    )
+    allow_private: tuple[str, ...] = setting(
+        (),
+        PLACE,
+        "Allow requests to this private host, address or network (10.0.0.0/8). A seed written as an address is "
+        "always allowed.",
+        many=True,
+    )
+    conditional: bool = setting(
+        True,
+        BOOLEAN,
+        "In a recrawl, request only what has changed since the last crawl, where the server supports it (ETag, "
+        "Last-Modified).",
+    )
+    retries: int = setting(3, NUMBER, "Retry a URL up to N times if there is no answer or the server is overloaded.")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """How long to wait for name servers, connections and responses."""
+
+    dns_timeout: float = setting(0.0, SECONDS_OR_NONE, "Give up a DNS lookup after this long. 0: 15 seconds.")
+    connect_timeout: float = setting(
+        0.0,
+        SECONDS_OR_NONE,
+        "Give up a connection, with its TLS handshake, after this long. 0: as --timeout, with the DNS lookup.",
+    )
+    first_byte_timeout: float = setting(
+        0.0, SECONDS_OR_NONE, "Give up a request if its response does not begin within this long. 0: as --timeout."
+    )
+    max_response_time: float = setting(
+        0.0, SECONDS_OR_NONE, "Truncate a response that is not complete after this long. 0: no limit."
+    )
