@@ -74,7 +74,7 @@ CASES = {
     "credentials": (["crawl", "http://me:secret@example.org/"], "credentials in URLs are not supported"),
     "second URL": (["crawl", SEED, "http://"], "has no host"),
     "escape sequence": (["crawl", "\x1b[31mhttp://x"], "\\x1b[31m"),
-    "line break": (["crawl", "http://a\nhttp://b"], "a space or control character"),
+    "line break": (["crawl", "http://a\nhttp://b"], "give one URL at a time"),
     "file as seed": (["crawl", "list.txt"], "--seeds list.txt"),
     "list with a bad line": (["crawl", "--seeds", "list.txt"], "list.txt:4: 'htp://x'"),
     "list without URLs": (["crawl", "--seeds", "empty.txt"], "empty.txt: no URL found"),

@@ -117,6 +117,8 @@ def test_no_answer(failure: Failure, tries: int, retries: int) -> None:
     assert result.note == f"{failure.value}: reason"
     if failure is Failure.PRIVATE:
         assert result.event is Event.FORBID
+    elif failure is Failure.PROXY:  # no proxy reaches the name, and none will at the next try
+        assert result.event is Event.GIVE_UP
     elif tries < retries:
         assert result.event is Event.RETRY
         assert NOW < result.due <= NOW + retry.LONGEST_PAUSE
