@@ -15,7 +15,8 @@ from archiver.model import ExitCode
 from fixtures.archives import captured, rows, states, warcs
 from fixtures.command import archiver, ended, running, said
 from fixtures.crawl_in_process import crawl
-from fixtures.proxies import ScriptedProxy, free_port, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
+from fixtures.ports import free_port
+from fixtures.proxies import ScriptedProxy, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import message, ok, page, tree
 

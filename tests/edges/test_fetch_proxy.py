@@ -10,7 +10,8 @@ from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Exchange
 from fixtures.fetching import CountingGate, fetching, taken
-from fixtures.proxies import ScriptedProxy, free_port, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
+from fixtures.ports import free_port
+from fixtures.proxies import ScriptedProxy, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
 from fixtures.rawserver import RawServer, keep, silence
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd :  kept\r\n\r\nhi"
