@@ -117,18 +117,18 @@ def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
     return HostRule(match.lower(), tuple(values))
 
 
-def decisive(rules: Iterable[tuple[str, HostRule]], origin: str) -> dict[str, tuple[str, Any]]:
-    """Return for each key that a rule sets for the host *origin* the name of the first such rule and its value.
+def decisive(rules: Iterable[tuple[str, HostRule]]) -> dict[str, tuple[str, Any]]:
+    """Return for each key that one of *rules* sets the name of the first such rule and its value.
 
-    *rules* are pairs of name and rule, in order. The value of a repeatable key is a tuple of all values of that rule.
+    *rules* are those that apply to a host: pairs of name and rule, in order. The value of a repeatable key is a tuple
+    of all values of that rule.
     """
     found: dict[str, tuple[str, Any]] = {}
     for name, rule in rules:
-        if rule.covers(origin):
-            own: dict[str, Any] = {}
-            for key, value in rule.given:
-                own[key] = (*own.get(key, ()), value) if key in MANY else value
-            found = {key: (name, value) for key, value in own.items()} | found
+        own: dict[str, Any] = {}
+        for key, value in rule.given:
+            own[key] = (*own.get(key, ()), value) if key in MANY else value
+        found = {key: (name, value) for key, value in own.items()} | found
     return found
 
 

@@ -6,7 +6,6 @@ disagree.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
-from glob import escape
 from typing import Any
 
 from archiver import url
@@ -174,10 +173,10 @@ class Settings:
 
     seeds: tuple[str, ...] = ()  # canonical URLs
     scope: ScopeSettings = ScopeSettings()  # noqa: RUF009 - frozen, as all slices
-    traps: TrapSettings = TrapSettings()  # noqa: RUF009
+    traps: TrapSettings = TrapSettings()  # noqa: RUF009 - frozen, as all slices
     politeness: PolitenessSettings = PolitenessSettings()
-    fetch: FetchSettings = FetchSettings()  # noqa: RUF009
-    network: NetworkSettings = NetworkSettings()  # noqa: RUF009
+    fetch: FetchSettings = FetchSettings()  # noqa: RUF009 - frozen, as all slices
+    network: NetworkSettings = NetworkSettings()  # noqa: RUF009 - frozen, as all slices
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
     dedup: DedupSettings = DedupSettings()
@@ -246,7 +245,7 @@ class SettingsByHost:
         for number, one in enumerate(settings.scope.seed):
             if given := one.for_host:
                 origin = url.origin(one.url)
-                self._seeds.setdefault(origin, (f"seed[{number}] {one.url}", HostRule(escape(origin), given)))
+                self._seeds.setdefault(origin, (f"seed[{number}] {one.url}", HostRule(origin, given)))
         self.any = bool(self._rules or self._seeds)  # some hosts have settings of their own
         self._shared: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply
         self._known: dict[str, Settings] = {}  # by host; set last, for other threads look here first
@@ -259,8 +258,11 @@ class SettingsByHost:
         found = known.get(origin)
         if found is None:
             rules = self._applying(origin)
-            given = {key.replace("-", "_"): value for key, (_, value) in decisive(rules, origin).items()}
-            found = self._shared.setdefault(tuple(name for name, _ in rules), with_values(self.common, given))
+            names = tuple(name for name, _ in rules)
+            found = self._shared.get(names)
+            if found is None:
+                given = {key.replace("-", "_"): value for key, (_, value) in decisive(rules).items()}
+                found = self._shared.setdefault(names, with_values(self.common, given))
             if len(known) >= MOST_KNOWN:
                 known.clear()
             known[origin] = found
@@ -268,7 +270,7 @@ class SettingsByHost:
 
     def rules(self, origin: str) -> dict[str, str]:
         """Return the name of the rule that decides each setting of the host *origin* that a rule replaces."""
-        return {key: name for key, (name, _) in decisive(self._applying(origin), origin).items()}
+        return {key: name for key, (name, _) in decisive(self._applying(origin)).items()}
 
     def _applying(self, origin: str) -> list[tuple[str, HostRule]]:
         own = [self._seeds[origin]] if origin in self._seeds else []

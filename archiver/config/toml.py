@@ -89,20 +89,20 @@ def render(settings: Settings) -> str:
         if key_of(entry) in TABLES:
             continue  # tables come last, or the keys below them would be theirs
         written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
-        lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH, break_on_hyphens=False))]
+        lines += ["", *_comment(explained(entry))]
         lines.append(f"{key_of(entry)} = {toml_value(written)}")
     for name, entry in every_setting():
         if key_of(entry) in TABLES:
-            lines += [
-                "",
-                *(f"# {line}" for line in wrap(entry.metadata["help"], _COMMENT_WIDTH, break_on_hyphens=False)),
-                "#",
-                *_EXAMPLES[key_of(entry)],
-            ]
+            lines += ["", *_comment(entry.metadata["help"]), "#", *_EXAMPLES[key_of(entry)]]
             for value in getattr(getattr(settings, name), entry.name):
                 table = TABLES[key_of(entry)](value)
                 lines += ["", f"[[{key_of(entry)}]]", *(f"{key} = {toml_value(one)}" for key, one in table.items())]
     return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> list[str]:
+    """Return *text* as lines of comment. Names of settings such as max-depth stay whole."""
+    return [f"# {line}" for line in wrap(text, _COMMENT_WIDTH, break_on_hyphens=False)]
 
 
 def explained(entry: Field[Any]) -> str:

@@ -83,7 +83,7 @@ def _of_file(source: SecretSource) -> str:
 def _of_keyring(source: SecretSource) -> str:
     try:
         import keyring  # noqa: PLC0415 - an extra, and slow to import
-        from keyring.errors import KeyringError  # noqa: PLC0415
+        from keyring.errors import KeyringError  # noqa: PLC0415 - part of the extra
     except ImportError:
         raise ConfigError(f"{source} needs the package keyring: pip install 'warchiver[keyring]'") from None
     service, _, user = source.name.partition("/")

@@ -31,7 +31,7 @@ _RARE = frozenset((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JS
 @cache
 def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
     """Import the readers that many sites never need; a crawl starts faster without them."""
-    from archiver.extract import feed, media, pdf, xml  # noqa: PLC0415
+    from archiver.extract import feed, media, pdf, xml  # noqa: PLC0415 - many sites need none of them
 
     return {
         Kind.XML: xml.read_xml,

@@ -16,9 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-
-import python_socks
-from python_socks.async_.asyncio import Proxy as SocksClient
+from urllib.parse import unquote
 
 from archiver import url
 from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, proxy_address
@@ -29,11 +27,6 @@ HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
 MAX_HEAD = 16 << 10  # bytes of a proxy's answer to CONNECT
 AUTHENTICATION_REQUIRED = 407
 OWN_TIMEOUT = 86_400.0  # seconds: that of python-socks, which never comes before ours
-_PROTOCOLS = {
-    "socks4": python_socks.ProxyType.SOCKS4,
-    "socks5": python_socks.ProxyType.SOCKS5,
-    "socks5h": python_socks.ProxyType.SOCKS5,
-}
 _LOGIN_REFUSED = ("No acceptable authentication", "authentication failure")  # python-socks says it in words alone
 _SITE_FAILED = {1, 3, 4, 5, 6, 0x5B}  # SOCKS replies that are about the site
 
@@ -125,7 +118,6 @@ def _pool(given: tuple[str, ...], environment: Mapping[str, str]) -> tuple[Proxy
 def _environment_proxies() -> tuple[dict[str, Proxy], Callable[[str], bool]]:
     """Return the proxy of each scheme in the environment, and a function that is true for hosts in NO_PROXY."""
     import urllib.request  # noqa: PLC0415 - only this setting needs it
-    from urllib.parse import unquote  # noqa: PLC0415
 
     said = urllib.request.getproxies_environment()
     bypasses = partial(urllib.request.proxy_bypass_environment, proxies=said)  # type: ignore[attr-defined]
@@ -187,11 +179,14 @@ def _unreachable(proxy: Proxy, error: OSError) -> ProxyError:
 
 
 async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
+    import python_socks.async_.asyncio  # noqa: PLC0415 - takes a fiftieth of a second, and few crawls need it
+
     address = proxy.address
     if address.kind == "socks4" and ":" in host:
         raise FetchError(Failure.CONNECT, f"proxy {proxy.name}: SOCKS4 knows no IPv6 addresses")
-    client = SocksClient(
-        _PROTOCOLS[address.kind], address.host.strip("[]"), address.port, proxy.user, proxy.password, rdns=True
+    kind = python_socks.ProxyType.SOCKS4 if address.kind == "socks4" else python_socks.ProxyType.SOCKS5
+    client = python_socks.async_.asyncio.Proxy(
+        kind, address.host.strip("[]"), address.port, proxy.user, proxy.password, rdns=True
     )
     try:
         return await client.connect(host, port, timeout=OWN_TIMEOUT)

@@ -63,10 +63,8 @@ def any_private(db: sqlite3.Connection) -> bool:
 
 def clear(db: Connection, domain: str = "") -> int:
     """Delete the cookies of *domain* and its subdomains, or of all domains; return how many."""
-    number = len(matching(db, domain))
     db.execute("PRAGMA secure_delete = ON")  # their values are not left in free pages
-    db.execute(CLEAR, {"domain": domain})
-    return number
+    return db.execute(CLEAR, {"domain": domain}).rowcount
 
 
 def _row(cookie: Cookie) -> tuple[object, ...]:

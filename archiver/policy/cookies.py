@@ -178,7 +178,7 @@ def default_path(path: str) -> str:
 class Party(NamedTuple):
     """Where a request comes from, for the SameSite rule."""
 
-    same_site: bool  # the page that names the URL is of the same site, or nobody names it
+    same_site: bool  # the page that names the URL is of the same site, or no page names it
     navigation: bool  # a person would go there; not a part of a page
 
 
@@ -331,7 +331,7 @@ class CookieJar:
     def _put(self, cookie: Cookie, now: float, *, verified: bool) -> Iterator[Cookie]:
         old = self._domains.get(cookie.domain, {}).get(_key(cookie))
         if old is not None and old.private and not verified:
-            return  # nobody but its site may replace what the user brought
+            return  # only the site itself, with a valid certificate, may replace the user's own cookie
         if old is not None:
             self._drop(old)
         if cookie.expires <= now:
