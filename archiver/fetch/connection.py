@@ -17,13 +17,11 @@ new request arrives from the response to it.)
 
 import asyncio
 import errno
-import os
 import socket
 import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -35,7 +33,8 @@ from yarl import URL
 from archiver import url
 from archiver.clock import AwakeClock, SharedTimers
 from archiver.config.settings import Settings, SettingsByHost
-from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
+from archiver.errors import Failure, FetchError, ShortageError
+from archiver.fetch.connection_errors import translated
 from archiver.fetch.dns import (
     GuardedResolver,
     Lookups,
@@ -43,7 +42,6 @@ from archiver.fetch.dns import (
     SharedLookup,
     Timeouts,
     remember,
-    unresolved,
 )
 from archiver.fetch.private_networks import AddressGuard, spelled_address
 from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
@@ -347,53 +345,3 @@ class ConnectionPool:
             )
             remember(self._requests, origin, request, MAX_REQUESTS)
         return request
-
-
-_FAILURES: Mapping[type[Exception], Failure] = {
-    aiohttp.ClientConnectorDNSError: Failure.DNS,
-    aiohttp.ClientConnectorCertificateError: Failure.TLS,
-    aiohttp.ClientSSLError: Failure.TLS,
-    ssl.SSLError: Failure.TLS,
-    aiohttp.ConnectionTimeoutError: Failure.TIMEOUT,
-    TimeoutError: Failure.TIMEOUT,
-    aiohttp.ClientConnectorError: Failure.CONNECT,
-    ConnectionResetError: Failure.DISCONNECT,
-    OSError: Failure.CONNECT,
-    UnicodeError: Failure.DNS,  # an invalid label: empty, or longer than 63 bytes
-}
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Raise `FetchError` for the errors in the table above. Anything else is a bug and passes through."""
-    try:
-        yield
-    except tuple(_FAILURES) as error:
-        if (shortage := _shortage(error)) is not None:
-            raise ShortageError(f"no connection could be opened: {os.strerror(shortage)}") from error
-        failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
-        raise FetchError(failure, _reason(failure, error)) from error
-
-
-def _shortage(error: Exception) -> int | None:
-    """Return the error number if this machine, not the site, is at fault: it has run out of a resource."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it failed
-        try:
-            os.close(os.open(os.devnull, os.O_RDONLY))
-        except OSError as refused:
-            cause = refused
-    return cause.errno if isinstance(cause, OSError) and cause.errno in SHORTAGES else None
-
-
-def _reason(failure: Failure, error: Exception) -> str:
-    if failure is Failure.TIMEOUT:
-        return "no connection within the time limit"
-    if failure is Failure.DNS:
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return unresolved(error.host, error.os_error)
-        return "host name does not resolve"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
-        return os.strerror(cause.errno)
-    return str(cause)

@@ -1,0 +1,60 @@
+"""Errors of connections: which failure of ours each of them is, and its reason in words."""
+
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import aiohttp
+
+from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
+from archiver.fetch.dns import unresolved
+
+_FAILURES: Mapping[type[Exception], Failure] = {
+    aiohttp.ClientConnectorDNSError: Failure.DNS,
+    aiohttp.ClientConnectorCertificateError: Failure.TLS,
+    aiohttp.ClientSSLError: Failure.TLS,
+    ssl.SSLError: Failure.TLS,
+    aiohttp.ConnectionTimeoutError: Failure.TIMEOUT,
+    TimeoutError: Failure.TIMEOUT,
+    aiohttp.ClientConnectorError: Failure.CONNECT,
+    ConnectionResetError: Failure.DISCONNECT,
+    OSError: Failure.CONNECT,
+    UnicodeError: Failure.DNS,  # an invalid label: empty, or longer than 63 bytes
+}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise `FetchError` for the errors in the table above. Anything else is a bug and passes through."""
+    try:
+        yield
+    except tuple(_FAILURES) as error:
+        if (shortage := _shortage(error)) is not None:
+            raise ShortageError(f"no connection could be opened: {os.strerror(shortage)}") from error
+        failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
+        raise FetchError(failure, _reason(failure, error)) from error
+
+
+def _shortage(error: Exception) -> int | None:
+    """Return the error number if this machine, not the site, is at fault: it has run out of a resource."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it failed
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as refused:
+            cause = refused
+    return cause.errno if isinstance(cause, OSError) and cause.errno in SHORTAGES else None
+
+
+def _reason(failure: Failure, error: Exception) -> str:
+    if failure is Failure.TIMEOUT:
+        return "no connection within the time limit"
+    if failure is Failure.DNS:
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return unresolved(error.host, error.os_error)
+        return "host name does not resolve"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(cause)
