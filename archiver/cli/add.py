@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from archiver import humanize
-from archiver.cli.directory import check_changeable, crawl_lock, read_settings, resume_hint
+from archiver.cli.directory import check_changeable, crawl_lock, read_settings, resume_hint, with_tls_paths
 from archiver.cli.options import (
     SeedList,
     combine_seed_settings,
@@ -22,14 +22,16 @@ from archiver.cli.options import (
 )
 from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
+from archiver.collection.named_files import tls_uses, vouch
 from archiver.config import toml
 from archiver.config.secret_settings import secret_sources
 from archiver.config.seeds import conflict
 from archiver.config.settings import Settings, with_values
+from archiver.config.tls import TLS_KEYS
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 
-AT_START = ("auth", "proxy")  # settings that a crawl reads when it starts
+AT_START = ("auth", "proxy", *TLS_KEYS)  # settings that a crawl reads when it starts
 
 
 def add(directory: Path, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
@@ -64,11 +66,14 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
     async with await SqliteFrontier.open(layout.database) as frontier:
         async with frontier.exclusive_transaction():
             settings = with_values(Settings(), read_settings(layout.settings))
+            own = with_tls_paths(with_values(Settings(), {"seed": given.own})).scope.seed
+            given = replace(given, own=own)
             new = _with_seeds(settings, given)
             if running:
                 _check_running(new, given)
             if new != settings:
                 put_settings(layout, toml.render(new))
+                vouch(layout, tuple(tls_uses(with_values(Settings(), {"seed": own}))))
         now = time.time()
         known = set(settings.seeds)
         changed = sum(one.url in known and one not in settings.scope.seed for one in given.own)

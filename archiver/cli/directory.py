@@ -15,6 +15,7 @@ from archiver.collection import safe_paths
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock, holder
 from archiver.config import toml
+from archiver.config.secret_settings import with_changed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import printable
@@ -156,18 +157,34 @@ def _hint(file: Path) -> str:
     return f"; to import it into a collection: archiver import {quote(str(file))}"
 
 
-def check_dedup_sources(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
-    """Refuse other archives named in crawl.toml, unless this user has named them for this collection."""
-    if "dedup_from" in given:
-        return
-    from archiver.collection.dedup_sources import strangers
+def check_named_files(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
+    """Refuse files of this machine that crawl.toml names, unless this user has *given* them for this collection."""
+    from archiver.collection.named_files import archive_use, strangers, tls_uses
 
-    if unknown := strangers(Layout(directory), settings.dedup.dedup_from):
+    archives = {} if "dedup_from" in given else {archive_use(path): path for path in settings.dedup.dedup_from}
+    if unknown := [archives[use] for use in strangers(Layout(directory), archives)]:
         shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
         raise ConfigError(
             f"{Layout(directory).settings}: dedup-from: you have not named {printable(unknown[0], 1000)} for this "
             f"collection on this machine; if you trust both, name it: {shown}; otherwise delete it from the file"
         )
+    uses = tls_uses(with_tls_paths(settings))
+    mine = tls_uses(with_tls_paths(with_values(Settings(), given)))
+    if foreign := strangers(Layout(directory), [use for use in uses if use not in mine]):
+        shown = printable(" ".join(uses[use] for use in foreign), 1000)
+        raise ConfigError(
+            f"{Layout(directory).settings}: you have not named {printable(foreign[0], 1000)} for this collection on "
+            f"this machine; if you trust it, name it: {shown}; otherwise delete it from the file"
+        )
+
+
+def with_tls_paths(settings: Settings) -> Settings:
+    """Return *settings* with absolute paths of certificates; one that is relative begins at the current folder."""
+    return with_changed(settings, {"client-cert": lambda cert: cert.moved(_absolute), "ca-file": _absolute})
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
 
 
 def dedup_from(directory: Path) -> list[Path]:

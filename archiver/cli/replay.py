@@ -16,8 +16,8 @@ from archiver.cli.directory import check_has_archive, check_is_directory, dedup_
 from archiver.cli.get import open_holdings
 from archiver.cli.options import define_command
 from archiver.cli.terminal import complain, result, say
-from archiver.collection.dedup_sources import strangers
 from archiver.collection.layout import Layout
+from archiver.collection.named_files import strangers
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable

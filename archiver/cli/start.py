@@ -19,15 +19,16 @@ from archiver import url
 from archiver.cli import runner
 from archiver.cli.cookies import load
 from archiver.cli.directory import (
-    check_dedup_sources,
     check_free,
     check_is_directory,
+    check_named_files,
     check_resumable,
     default_directory,
     finish_switch_over,
     make_directory,
     read_settings,
     settings_text,
+    with_tls_paths,
 )
 from archiver.cli.options import combine_seed_settings, read_seeds
 from archiver.cli.progress import display_for
@@ -37,8 +38,10 @@ from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
 from archiver.config import toml
+from archiver.config.fetch_settings import TlsSettings
 from archiver.config.seeds import conflict
 from archiver.config.settings import Settings, SettingsByHost, replaced_values, with_values
+from archiver.config.tls import TLS_KEYS
 from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
@@ -91,7 +94,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     settings = new_settings(request, {})
     directory = request.output or default_directory(settings.seeds[0])
     settings = with_absolute_paths(settings, directory)
-    read_secrets(settings)  # nothing happens if one is missing
+    check_secrets(settings)  # nothing happens if one is missing
     check_free(directory)
     check_disk_space(directory, settings)
     cookies = load(request.cookies, settings)
@@ -111,10 +114,10 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int, cookies: tupl
         raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
     check_seed_settings(settings, f"{layout.settings}: ")
     check_proxies(settings)
-    check_dedup_sources(directory, settings, given)
+    check_named_files(directory, settings, given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
-    read_secrets(settings)  # nothing happens if one is missing
+    check_secrets(settings)  # nothing happens if one is missing
     text = toml.render(settings) if given else ""
     loaded = load(cookies, settings)
     existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read, cookies=loaded)
@@ -135,10 +138,10 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
     settings = new_settings(request, before)
-    check_dedup_sources(directory, settings, request.given)
+    check_named_files(directory, settings, request.given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
-    read_secrets(settings)  # nothing happens if one is missing
+    check_secrets(settings)  # nothing happens if one is missing
     from archiver.crawl.recrawl import set_aside
 
     cookies = load(request.cookies, settings)
@@ -182,12 +185,21 @@ def check_proxies(settings: Settings) -> None:
         ProxyRoutes(SettingsByHost(settings), os.environ)
 
 
+def check_secrets(settings: Settings) -> None:
+    """Refuse secrets, client certificates and certificate authorities that cannot be read."""
+    secrets = read_secrets(settings)
+    if settings.tls != TlsSettings() or any(key in TLS_KEYS for key, _ in replaced_values(settings)):
+        from archiver.fetch.tls import check_tls
+
+        check_tls(secrets.filled(settings))
+
+
 def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
-    """Return *settings* with absolute paths of the other archives. Raises `ConfigError` if one cannot be used."""
+    """Return *settings* with absolute paths. Raises `ConfigError` if another archive cannot be used."""
     others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
     if settings.dedup.dedup == "on":
         indexes_of(others, directory)
-    return with_values(settings, {"dedup_from": others})
+    return with_tls_paths(with_values(settings, {"dedup_from": others}))
 
 
 def check_disk_space(directory: Path, settings: Settings) -> None:

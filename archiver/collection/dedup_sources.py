@@ -1,22 +1,16 @@
 """Archives for `--dedup-from`, whose payloads count as stored: their index files and the places of their WARC files.
 
 `crawl.toml` lists these archives. A collection received from someone else could name any archive on this machine, and
-we would read it, refer to it and replay it. So a collection also holds a signature for each archive that this user
-named. The key of the signatures never leaves the user's own folder.
+we would read it, refer to it and replay it. So `named_files` keeps a mark of each archive that this user named.
 """
 
-import hmac
-import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from archiver.collection.layout import Layout
 from archiver.collection.records import ARCHIVE_ENDINGS
 from archiver.errors import ConfigError
-from archiver.storage import open_file, replace_file
 from archiver.warc import cdx
 from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LONGEST_LINE
@@ -85,56 +79,3 @@ def _check(index: Path) -> None:
             raise ConfigError(f"{index} is not an index; import it into a collection and name that: {how}")
         packed = "; name the .idx beside it" if lines[0].startswith(_GZIP) else ""
         raise ConfigError(f"{index} is not a CDXJ index, whose lines are `key timestamp {{json}}`{packed}")
-
-
-NAME = "dedup-from.known"  # in the collection: one signature per line
-LARGEST = 1 << 20  # bytes of it
-_LENGTH = 32  # bytes of the key
-
-
-def vouch(layout: Layout, paths: Sequence[str]) -> None:
-    """Sign *paths*, which this user named, if a key can be stored."""
-    key = _key(make=True) if paths else b""
-    marks = _marks(layout)
-    wanted = {_mark(key, path) for path in paths} if key else set()
-    if wanted <= marks:
-        return
-    text = "".join(f"{mark}\n" for mark in sorted(marks | wanted)).encode()
-    replace_file(layout.directory / NAME, lambda file: file.writelines((text,)))
-
-
-def strangers(layout: Layout, paths: Iterable[str]) -> list[str]:
-    """Return those of *paths* that this user did not name for this collection."""
-    key, marks = _key(make=False), _marks(layout)
-    return [path for path in paths if not key or _mark(key, path) not in marks]
-
-
-def _mark(key: bytes, path: str) -> str:
-    return hmac.digest(key, str(Path(path).resolve()).encode(errors="surrogateescape"), "sha256").hex()
-
-
-def _marks(layout: Layout) -> set[str]:
-    with suppress(FileNotFoundError), open_file(layout.directory / NAME) as file:
-        return set(file.read(LARGEST).decode("ascii", "replace").split())
-    return set()
-
-
-def _key(*, make: bool) -> bytes:
-    """Return this user's key; b"" if there is none and none can be stored."""
-    with suppress(OSError, RuntimeError):  # there is no home folder, or it is read-only
-        path = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "archiver/key"
-        if make and not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f"key.{os.getpid()}")
-            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(os.urandom(_LENGTH))
-            try:
-                os.link(draft, path)  # if two processes try, one succeeds
-            except FileExistsError:
-                pass
-            finally:
-                draft.unlink()
-        key = path.read_bytes()
-        return key if len(key) == _LENGTH else b""
-    return b""

@@ -1,11 +1,14 @@
-"""User names and passwords for HTTP authentication: for which URLs, and where the password is. Pure.
+"""User names and passwords for HTTP authentication, for which URLs, and where the password is; patterns of hosts. Pure.
 
 On the command line one rule is `URL USER:SECRET`: the protection space is every URL that begins with URL, on this
 scheme, host and port. In a `[[host]]` table it is `USER:SECRET`, for every URL of the hosts that match.
+
+A host pattern is a host name in which `*` matches any characters, or an origin such as `https://example.org:8443`.
 """
 
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from archiver import url
@@ -16,7 +19,6 @@ from archiver.errors import ConfigError
 EXAMPLE = "'https://example.org/private/ USER:env:NAME'"
 
 _USER = re.compile(r"[^:\x00-\x1f\x7f]+")  # RFC 7617 §2: a user name has no colon
-_WHOLE = re.compile(r"(?:https?://)?(?:\*\.(?=[^.*?]+\.))?[^*?]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,24 @@ def _space(text: str) -> str:
     return address
 
 
-def check_hosts(match: str) -> None:
-    """Refuse a host pattern that may match hosts of different owners."""
-    if _WHOLE.fullmatch(match) is None:
-        raise ConfigError(f"auth: {match} may match hosts of others; write a host name, or *.example.org")
+_PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")
+_WHOLE = re.compile(r"(?:https?://)?(?:\*\.(?=[^.*?]+\.))?[^*?]+")
+
+
+def is_host_pattern(text: str) -> bool:
+    """Return True if *text* is a host pattern."""
+    return _PATTERN.fullmatch(text) is not None
+
+
+def covers(pattern: str, origin: str) -> bool:
+    """Return True if *pattern* matches the host *origin*, scheme and authority of a canonical URL."""
+    return fnmatchcase(origin if "://" in pattern else url.host(f"{origin}/"), pattern)
+
+
+def check_owner(pattern: str, key: str) -> None:
+    """Refuse a pattern that may match hosts of different owners, for the secret setting *key*."""
+    if _WHOLE.fullmatch(pattern) is None:
+        raise ConfigError(f"{key}: {pattern} may match hosts of others; write a host name, or *.example.org")
 
 
 AUTH = OptionType(

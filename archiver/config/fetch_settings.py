@@ -22,6 +22,7 @@ from archiver.config.option_types import (
 )
 from archiver.config.proxies import PROXY
 from archiver.config.scope_settings import setting
+from archiver.config.tls import CA_FILE, CLIENT_CERT, TLS_VERSION, ClientCert
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +133,26 @@ class NetworkSettings:
     max_response_time: float = setting(
         0.0, SECONDS_OR_NONE, "Truncate a response that is not complete after this long. 0: no limit."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """Certificates and versions of TLS."""
+
+    client_cert: tuple[ClientCert, ...] = setting(
+        (),
+        CLIENT_CERT,
+        "Show this client certificate to https hosts that match and ask for one. Only a host whose own certificate is "
+        "valid gets it, or one named in insecure-secrets.",
+        many=True,
+    )
+    ca_file: tuple[str, ...] = setting(
+        (), CA_FILE, "Trust the certificate authorities in this PEM file too.", many=True
+    )
+    system_ca: bool = setting(
+        True, BOOLEAN, "Trust the certificate authorities of this machine, or only those of ca-file."
+    )
+    tls_min: str = setting(
+        "1.2", TLS_VERSION, "Use no TLS version below this. 1.0 and 1.1, for old servers, permit weak ciphers and keys."
+    )
+    tls_max: str = setting("1.3", TLS_VERSION, "Use no TLS version above this.")

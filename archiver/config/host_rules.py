@@ -6,16 +6,13 @@ matches any characters, or an origin such as `https://example.org:8443`. For eac
 has it decides.
 """
 
-import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
-from archiver import url
-from archiver.config.auth import AUTH, check_hosts
+from archiver.config.auth import AUTH, check_owner, covers, is_host_pattern
 from archiver.config.option_types import (
     ACCEPT,
     ACCEPT_ENCODING,
@@ -38,6 +35,7 @@ from archiver.config.option_types import (
     OptionType,
 )
 from archiver.config.proxies import PROXY
+from archiver.config.tls import CA_FILE, CLIENT_CERT, KEYS_WITH_FILES, TLS_VERSION
 from archiver.errors import ConfigError
 
 MATCH = "match"
@@ -68,12 +66,15 @@ KEYS: dict[str, OptionType] = {
     "max-unstated-size": SIZE,
     "include-type": MEDIA_TYPE,
     "exclude-type": MEDIA_TYPE,
+    "client-cert": CLIENT_CERT,
+    "ca-file": CA_FILE,
+    "system-ca": BOOLEAN,
+    "tls-min": TLS_VERSION,
+    "tls-max": TLS_VERSION,
 }
-MANY = frozenset(("auth", "header", "proxy", "include-type", "exclude-type"))
+MANY = frozenset(("auth", "header", "proxy", "include-type", "exclude-type", *KEYS_WITH_FILES))
 REPEATABLE = MANY | {"include", "exclude"}  # of hosts and of seeds
 MAX_SHOWN = 60  # characters of what is wrong in a message, which is one line
-
-_PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +90,12 @@ class HostRule:
 
     def covers(self, origin: str) -> bool:
         """Return True if the rule applies to the host *origin*, scheme and authority of a canonical URL."""
-        if "://" in self.match:
-            return fnmatchcase(origin, self.match)
-        return fnmatchcase(url.host(f"{origin}/"), self.match)
+        return covers(self.match, origin)
 
 
 def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
     """Return the rule for hosts that match *match*. Raises `ConfigError` that says what would be right."""
-    if not isinstance(match, str) or _PATTERN.fullmatch(match) is None:
+    if not isinstance(match, str) or not is_host_pattern(match):
         raise ConfigError(f"{_shown(match)} is not a host pattern; write a host name (*.example.org) or an origin")
     values: list[tuple[str, Any]] = []
     for key, text in given:
@@ -106,8 +105,8 @@ def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
             raise ConfigError(f"{_shown(key)} is not a setting of a host; {hint}")
         if key not in MANY and any(key == known for known, _ in values):
             raise ConfigError(f"{key}: given twice; write it once")
-        if key == "auth":
-            check_hosts(match)
+        if key in {"auth", "client-cert"}:
+            check_owner(match, key)
         try:
             values.append((key, KEYS[key].parse(text)))
         except ConfigError as error:
@@ -183,10 +182,15 @@ def grouped(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def without_left_out(text: str) -> str:
-    """Return the rule *text* without the headers whose value was left out as a secret; "" if nothing remains."""
+    """Return the rule *text* without values that were left out as secrets, and without files; "" if nothing remains."""
     match, *words = shlex.split(text)
-    kept = [word for word in words if not (word.startswith("header=") and word.endswith(f": {LEFT_OUT}"))]
+    kept = [word for word in words if not is_incomplete(*word.partition("=")[::2])]
     return shlex.join((match, *kept)) if kept else ""
+
+
+def is_incomplete(key: str, text: str) -> bool:
+    """Return True if *text*, the value of *key* in a WARC file, cannot be used: a part was left out."""
+    return key in KEYS_WITH_FILES or (key == "header" and text.endswith(f": {LEFT_OUT}"))
 
 
 def _shown(given: Any) -> str:

@@ -5,22 +5,30 @@ handed on goes through `without_secrets`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from archiver.config.option_types import LEFT_OUT
 from archiver.config.secrets import SecretSource, source_in_header
-from archiver.config.settings import Settings, every_setting, replaced_values, with_values
+from archiver.config.settings import Settings, every_setting, key_of, replaced_values, with_values
+from archiver.config.tls import ClientCert
 
 _WORDS = "auth|cookie|token|key|secret|session|password|csrf"
 SECRET = re.compile(_WORDS, re.IGNORECASE)  # in the name of a header
-_SECRET_LINE = re.compile(rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:""", re.IGNORECASE)
+_SECRET_LINE = re.compile(
+    rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:|^[ \t]*#[# \t]*(?:client-cert|ca-file)[ \t]*=""",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def has_secrets(settings: Settings) -> bool:
     """Return True if requests with *settings* hold something that may be a secret."""
-    return any(map(_is_secret, _headers(settings))) or bool(secret_sources(settings) or settings.fetch.login)
+    return (
+        any(map(_is_secret, _headers(settings)))
+        or bool(secret_sources(settings) or settings.fetch.login or settings.tls.client_cert)
+        or any(key == "client-cert" for key, _ in replaced_values(settings))
+    )
 
 
 def _headers(settings: Settings) -> tuple[str, ...]:
@@ -47,20 +55,40 @@ def source_at_end(header: str) -> tuple[str, SecretSource] | None:
 
 
 def without_secrets(settings: Settings) -> Settings:
-    """Return *settings* with the names of secret headers, but not their values; a source of a secret stays."""
-    return with_headers(settings, _bare)
+    """Return *settings* with the names of secret headers, but not their values; a source of a secret stays.
+
+    Client certificates keep their hosts, and files of certificate authorities their names without folders.
+    """
+    return with_changed(settings, {"header": _bare, "client-cert": _without_files, "ca-file": _file_name})
 
 
-def with_headers(settings: Settings, change: Callable[[str], str]) -> Settings:
-    """Return *settings* with all headers, those of hosts and seeds too, as *change* returns them."""
-    header = tuple(map(change, settings.fetch.header))
-    host = tuple(replace(rule, given=_changed(rule.given, change)) for rule in settings.politeness.host)
-    seed = tuple(replace(own, given=_changed(own.given, change)) for own in settings.scope.seed)
-    return with_values(settings, {"header": header, "host": host, "seed": seed})
+def with_changed(settings: Settings, changes: Mapping[str, Callable[[Any], Any]]) -> Settings:
+    """Return *settings* with all values, those of hosts and seeds too, as *changes* return them.
+
+    The keys of *changes* are those of repeatable settings.
+    """
+    common = {
+        entry.name: tuple(map(changes[key_of(entry)], getattr(getattr(settings, part), entry.name)))
+        for part, entry in every_setting()
+        if key_of(entry) in changes
+    }
+    host = tuple(replace(rule, given=_changed(rule.given, changes)) for rule in settings.politeness.host)
+    seed = tuple(replace(own, given=_changed(own.given, changes)) for own in settings.scope.seed)
+    return with_values(settings, {**common, "host": host, "seed": seed})
 
 
-def _changed(given: tuple[tuple[str, Any], ...], change: Callable[[str], str]) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, change(value) if key == "header" else value) for key, value in given)
+def _changed(
+    given: tuple[tuple[str, Any], ...], changes: Mapping[str, Callable[[Any], Any]]
+) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, changes[key](value) if key in changes else value) for key, value in given)
+
+
+def _without_files(cert: ClientCert) -> ClientCert:
+    return cert.bare
+
+
+def _file_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
 
 
 def _bare(header: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from archiver import url
 from archiver.config import host_rules
-from archiver.config.option_types import LEFT_OUT, NUMBER_OR_NONE, PATTERN, REACH, OptionType
+from archiver.config.option_types import NUMBER_OR_NONE, PATTERN, REACH, OptionType
 from archiver.errors import ConfigError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -212,9 +212,9 @@ def conflict(own: Iterable[SeedSetting]) -> str:
 
 
 def without_left_out(text: str) -> str:
-    """Return the seed *text* without headers whose value was left out as a secret; "" if it has no other settings."""
+    """Return the seed *text* without what `host_rules.is_incomplete` names; "" if it has no other settings."""
     first, *others = _WORD.findall(text)
-    kept = [word for word in others if not (word.startswith("header=") and LEFT_OUT in word)]
+    kept = [word for word in others if not host_rules.is_incomplete(word.partition("=")[0], word.strip("'\""))]
     return " ".join((first, *kept)) if kept else ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
 from archiver import url
-from archiver.config.fetch_settings import FetchSettings, NetworkSettings
+from archiver.config.fetch_settings import FetchSettings, NetworkSettings, TlsSettings
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.option_types import (
     ARCHIVE,
@@ -177,6 +177,7 @@ class Settings:
     politeness: PolitenessSettings = PolitenessSettings()
     fetch: FetchSettings = FetchSettings()  # noqa: RUF009 - frozen, as all slices
     network: NetworkSettings = NetworkSettings()  # noqa: RUF009 - frozen, as all slices
+    tls: TlsSettings = TlsSettings()  # noqa: RUF009 - frozen, as all slices
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
     dedup: DedupSettings = DedupSettings()
@@ -188,6 +189,7 @@ TITLES = {
     "politeness": "Politeness",
     "fetch": "Fetch",
     "network": "Network",
+    "tls": "TLS",
     "limits": "Limits",
     "warc": "WARC files",
     "dedup": "Deduplication",

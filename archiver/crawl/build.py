@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from archiver.clock import Clock
 from archiver.collection import safe_paths
 from archiver.collection.crawl_log import CrawlLog
-from archiver.collection.dedup_sources import OtherIndex, indexes_of, vouch
+from archiver.collection.dedup_sources import OtherIndex, indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawls, rounds
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
+from archiver.collection.named_files import archive_use, tls_uses, vouch
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
@@ -142,9 +143,9 @@ async def _memory(
 
 
 def _made(directory: Path, settings: Settings) -> Layout:
-    """Return the layout of *directory*, and note there which other archives may be used for deduplication."""
+    """Return the layout of *directory*, and note there which files of this machine it may use."""
     layout = safe_paths.make_folders(directory)
-    vouch(layout, settings.dedup.dedup_from)
+    vouch(layout, (*map(archive_use, settings.dedup.dedup_from), *tls_uses(settings)))
     return layout
 
 

@@ -187,7 +187,8 @@ def _settings_text(path: Path, settings: Settings) -> bytes:
             return bare
         with open_file(path) as file:
             text = file.read()
-    return bare if has_secrets(settings) or may_hold_secret(text.decode(errors="replace")) else text
+    hides = has_secrets(settings) or without_secrets(settings) != settings
+    return bare if hides or may_hold_secret(text.decode(errors="replace")) else text
 
 
 async def _log(layout: Layout, frontier: Frontier) -> MetadataPart | None:

@@ -3,12 +3,15 @@
 import os
 import stat
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from archiver.config.auth import EXAMPLE
-from archiver.config.secret_settings import secret_sources, source_at_end, with_headers
+from archiver.config.secret_settings import secret_sources, source_at_end, with_changed
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.settings import Settings
+from archiver.config.tls import EXAMPLE as CERT_EXAMPLE
+from archiver.config.tls import ClientCert
 from archiver.errors import ConfigError
 
 LONGEST = 64 << 10  # bytes of the first line of a file
@@ -25,10 +28,13 @@ class Secrets:
         return self._values[source]
 
     def filled(self, settings: Settings) -> Settings:
-        """Return *settings* with secrets in place of their sources in headers. Only requests may be made of it."""
-        return with_headers(settings, self._filled) if self else settings
+        """Return *settings* with the secrets of headers and client keys. Only requests may be made of it."""
+        return with_changed(settings, {"header": self._header, "client-cert": self._cert}) if self else settings
 
-    def _filled(self, line: str) -> str:
+    def _cert(self, cert: ClientCert) -> ClientCert:
+        return replace(cert, password=self._values.get(cert.secret, "")) if cert.secret else cert
+
+    def _header(self, line: str) -> str:
         held = source_at_end(line)
         return line if held is None or held[1] not in self._values else held[0] + self._values[held[1]]
 
@@ -43,6 +49,8 @@ def read_secrets(settings: Settings) -> Secrets:
     """Return all secrets that *settings* name. Raises `ConfigError` if one is missing."""
     if any(not rule.space for rule in settings.fetch.auth):
         raise ConfigError(f"auth: without a URL, the password could go to any host; write {EXAMPLE}")
+    if any(not cert.hosts for cert in settings.tls.client_cert):
+        raise ConfigError(f"client-cert: without hosts, it could be shown to any host; write {CERT_EXAMPLE}")
     return _read(secret_sources(settings))
 
 

@@ -20,6 +20,7 @@ from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes
 from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, SpoolFolder
+from archiver.fetch.tls import TlsContexts
 from archiver.fetch.wire import UNVERIFIED, Wire
 from archiver.http.form_post import FormPost
 from archiver.model import Exchange
@@ -60,7 +61,7 @@ class Fetcher:
         self._requests = RequestMaker(settings, guard)
         lookups = lookups or Lookups()
         routes = ProxyRoutes(settings, os.environ, lookups.domain_of)
-        self._pool = ConnectionPool(Timeouts(settings), guard, lookups, routes)
+        self._pool = ConnectionPool(Timeouts(settings), guard, lookups, routes, TlsContexts(settings, guard))
         self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self.spool_folder = spool_folder

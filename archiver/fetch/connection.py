@@ -45,6 +45,7 @@ from archiver.fetch.dns import (
 )
 from archiver.fetch.private_networks import AddressGuard, spelled_address
 from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
+from archiver.fetch.tls import TlsContexts
 from archiver.fetch.wire import UNVERIFIED, IdleConnections, Wire, is_cut_off
 from archiver.storage import allowed
 
@@ -130,8 +131,10 @@ class ConnectionPool:
         guard: AddressGuard,
         lookups: Lookups | None = None,
         routes: ProxyRoutes | None = None,
+        tls: TlsContexts | None = None,
     ) -> None:
         self._guard = guard
+        self._tls = tls or TlsContexts(SettingsByHost(Settings()), guard)
         self._routes = routes or ProxyRoutes(SettingsByHost(Settings()), {})
         self.tunnels = ProxyTunnels()
         self._timeouts = timeouts
@@ -341,7 +344,7 @@ class ConnectionPool:
                 "GET",
                 URL(origin + "/", encoded=True),
                 loop=self._loop,
-                ssl=origin not in self._unverified,
+                ssl=self._tls.of(origin, verified=origin not in self._unverified),
             )
             remember(self._requests, origin, request, MAX_REQUESTS)
         return request

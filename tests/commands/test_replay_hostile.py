@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.collection import dedup_sources
+from archiver.collection import named_files
 from archiver.collection.layout import Layout
 from archiver.model import ExitCode
 from archiver.warc import cdxj
@@ -239,7 +239,7 @@ def test_a_received_crawl_cannot_show_other_collections(tmp_path: Path) -> None:
     (bad.folder / "crawl.toml").write_text(f"seeds = [{URL!r}]\ndedup-from = [{str(own.folder)!r}]\n")
     with replaying("bad", cwd=tmp_path) as (root, _):  # the reader has not named the other archive
         assert got(f"{root}/id_/{URL}a")[0] >= 400
-    dedup_sources.vouch(Layout(bad.folder), [str(own.folder)])
+    named_files.vouch(Layout(bad.folder), [str(own.folder)])
     with replaying("bad", cwd=tmp_path) as (root, _):
         assert got(f"{root}/id_/{URL}a") == (200, b"<p>what both hold")
         for address in (f"id_/{mine}", f"id_/{shared}", f"mp_/{mine}", f"cdx?url={mine}", f"id_/{URL}b", f"id_/{URL}c"):

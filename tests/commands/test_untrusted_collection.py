@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.collection.dedup_sources import strangers
 from archiver.collection.layout import Layout
+from archiver.collection.named_files import strangers
 from archiver.model import ExitCode
 from archiver.storage import OPEN
 from fixtures.crawl_in_process import crawl

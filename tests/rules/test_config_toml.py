@@ -16,6 +16,7 @@ from archiver.config.option_types import OptionType, Rate
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.seeds import SeedSetting
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
+from archiver.config.tls import CLIENT_CERT
 from archiver.config.toml import TABLES
 from archiver.errors import ConfigError
 
@@ -165,6 +166,14 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "TYPES": st.sampled_from(["", "text/html, */*;q=0.8"]),
     "LANGUAGES": st.sampled_from(["", "fr, en-GB;q=0.5"]),
     "CODING[,CODING]": st.sampled_from(["gzip", "gzip, br", "identity"]),
+    "'HOSTS CERT …'": st.sampled_from(
+        [
+            CLIENT_CERT.parse("'/my certs/a.pem'"),
+            CLIENT_CERT.parse("*.a.org ~/a.pem key='it'\"'\"'s.key' password=env:X"),
+        ]
+    ),
+    "FILE": st.sampled_from(["/a b.pem", "c.pem", "~/ž.pem"]),
+    "VERSION": st.sampled_from(["1.0", "1.1", "1.2", "1.3"]),
     "PROXY": st.sampled_from(["env", "none", "http://proxy.example:3128", "socks5h://ann:env:NAME@[::1]:9050"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }

@@ -32,6 +32,7 @@ from archiver.collection.records import maybe_ours
 from archiver.config import host_rules
 from archiver.config import seeds as seed_lists
 from archiver.config.secret_settings import is_left_out
+from archiver.config.tls import KEYS_WITH_FILES
 from archiver.config.toml import toml_value
 from archiver.crawl.recovery import quarantine
 from archiver.crawl.recovery.adoption import VisitAdoption, payloads_before
@@ -330,7 +331,12 @@ def settings_text(paths: Iterable[Path]) -> str:
             if rules := values.pop(key, None):
                 values[key] = [*filter(None, map(kept, rules))]
                 if values[key] != rules:
-                    log.warning("secret headers of single %ss are not in the WARC files; add them to crawl.toml", key)
+                    log.warning(
+                        "secrets and files of single %ss are not in the WARC files; add them to crawl.toml", key
+                    )
+        for key in KEYS_WITH_FILES:
+            if values.pop(key, None):
+                log.warning("the files of %s are not in the WARC files; name them again with --%s", key, key)
         if values and seeds:
             return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
     return ""
