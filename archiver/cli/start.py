@@ -4,7 +4,6 @@ Everything is checked before anything is written. `archiver.crawl.recrawl` says 
 """
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -174,7 +173,7 @@ def check_seed_settings(settings: Settings, where: str) -> None:
 
 
 def check_proxies(settings: Settings) -> None:
-    """Refuse proxies that cannot be used, as their login is not in the environment."""
+    """Refuse proxies that cannot be used together, and environment variables that are no proxies."""
     every = (
         *settings.fetch.proxy,
         *(value for key, value in replaced_values(settings) if key == "proxy"),
@@ -182,7 +181,7 @@ def check_proxies(settings: Settings) -> None:
     if every:
         from archiver.fetch.proxy import ProxyRoutes
 
-        ProxyRoutes(SettingsByHost(settings), os.environ)
+        ProxyRoutes(SettingsByHost(settings))
 
 
 def check_secrets(settings: Settings) -> None:

@@ -1,14 +1,15 @@
-"""Proxies as settings name them: kind, address, and which environment variable holds the login. Pure.
+"""Proxies as settings name them: kind, address, user, and the place of the password. Pure.
 
 A password never is part of a setting, because settings are stored: in crawl.toml, warcinfo and reports.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from archiver.config.option_types import OptionType
+from archiver.config.secrets import SecretSource, secret_source
 from archiver.errors import ConfigError
 
 KINDS = ("http", "socks4", "socks5", "socks5h")
@@ -17,7 +18,7 @@ NONE = "none"  # no proxy
 MAX_LOGIN = 255  # bytes of a user name or password (RFC 1929)
 
 _URL = re.compile(r"([A-Za-z0-9]+)://(?:(\S*)@)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})/?")
-_LOGIN = re.compile(r"(?:([^:@/\s]+):)?env:([A-Za-z_][A-Za-z0-9_]*)")
+_LOGIN = re.compile(r"(?:([^:@/\s]+):)?((?:env|file|keyring):\S*)")
 _RIGHT = "a proxy; write, for example, http://proxy.example:3128 or socks5h://127.0.0.1:9050"
 
 
@@ -29,7 +30,7 @@ class ProxyAddress:
     host: str
     port: int
     user: str = ""
-    variable: str = ""  # in the environment: the password of `user`, or USER:PASSWORD if there is no user
+    secret: SecretSource | None = None  # where the password of `user` is, or USER:PASSWORD if there is no user
 
     @property
     def name(self) -> str:
@@ -37,22 +38,17 @@ class ProxyAddress:
         return f"{self.kind}://{self.host}:{self.port}"
 
     def __str__(self) -> str:
-        login = ":".join(filter(None, (self.user, self.variable and f"env:{self.variable}")))
+        login = ":".join(filter(None, (self.user, str(self.secret or ""))))
         return f"{self.kind}://{login}@{self.host}:{self.port}" if login else self.name
 
-    def login(self, environment: Mapping[str, str]) -> tuple[str, str]:
-        """Return user name and password; "" if there are none. Raises `ConfigError` if a variable is not set."""
-        if not self.variable:
-            return self.user, ""
-        value = environment.get(self.variable, "")
-        user, colon, password = (self.user, ":", value) if self.user else value.partition(":")
-        if not value:
-            raise ConfigError(f"proxy {self}: the environment variable {self.variable} is not set; export it first")
+    def with_login(self, secret: str) -> str:
+        """Return the URL with user and password; only requests may be made of it. *secret* is what the place holds."""
+        user, colon, password = (self.user, ":", secret) if self.user else secret.partition(":")
         if not (colon and user):
-            raise ConfigError(f"proxy {self}: the environment variable {self.variable} is not USER:PASSWORD")
+            raise ConfigError(f"proxy {self}: {self.secret} is not USER:PASSWORD; write both there")
         if not all(text.isascii() and text.isprintable() and len(text) <= MAX_LOGIN for text in (user, password)):
-            raise ConfigError(f"proxy {self}: the login in {self.variable} is not printable ASCII of {MAX_LOGIN} bytes")
-        return user, password
+            raise ConfigError(f"proxy {self}: the login in {self.secret} is not printable ASCII of {MAX_LOGIN} bytes")
+        return f"{self.kind}://{quote(user, safe='')}:{quote(password, safe='')}@{self.host}:{self.port}"
 
 
 def proxy_address(text: str) -> ProxyAddress:
@@ -71,11 +67,16 @@ def proxy_address(text: str) -> ProxyAddress:
     if named is not None:
         if kind == "socks4":
             raise ConfigError(f"{place}: socks4 knows no passwords; write socks4://USER@HOST:PORT or use socks5")
-        return ProxyAddress(kind, host, port, named[1] or "", named[2])
+        try:
+            secret = secret_source(named[2])
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from None
+        return ProxyAddress(kind, host, port, named[1] or "", secret)
     if login and (":" in login or kind != "socks4" or not (login.isascii() and login.isprintable())):
         raise ConfigError(
             f"{place}: a login in the URL would be stored with the settings; put the password into an environment "
-            f"variable and write {kind}://USER:env:NAME@{host}:{port}, or env:NAME@ for USER:PASSWORD"
+            f"variable and write {kind}://USER:env:NAME@{host}:{port}, or env:NAME@ for USER:PASSWORD (file:/PATH and "
+            "keyring:SERVICE/USER are possible too)"
         )
     return ProxyAddress(kind, host, port, login)
 
@@ -94,6 +95,7 @@ def _read(given: Any) -> str:
 PROXY = OptionType(
     "PROXY",
     "the URL of a proxy (http://proxy.example:3128, socks5h://127.0.0.1:9050, http://USER:env:NAME@proxy.example:3128 "
-    f'with the password in the environment variable NAME), "{ENVIRONMENT}" or "{NONE}"',
+    f'with the password in the environment variable NAME; also file:/PATH, keyring:SERVICE/USER), "{ENVIRONMENT}" or '
+    f'"{NONE}"',
     _read,
 )

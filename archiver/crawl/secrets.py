@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from archiver.config.auth import EXAMPLE
-from archiver.config.secret_settings import secret_sources, source_at_end, with_changed
+from archiver.config.proxies import ENVIRONMENT, NONE, proxy_address
+from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end, with_changed
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.settings import Settings
 from archiver.config.tls import EXAMPLE as CERT_EXAMPLE
@@ -28,8 +29,10 @@ class Secrets:
         return self._values[source]
 
     def filled(self, settings: Settings) -> Settings:
-        """Return *settings* with the secrets of headers and client keys. Only requests may be made of it."""
-        return with_changed(settings, {"header": self._header, "client-cert": self._cert}) if self else settings
+        """Return *settings* with the secrets of headers, client keys and proxies. Only requests may be made of it."""
+        if not self:
+            return settings
+        return with_changed(settings, {"header": self._header, "client-cert": self._cert, "proxy": self._with_login})
 
     def _cert(self, cert: ClientCert) -> ClientCert:
         return replace(cert, password=self._values.get(cert.secret, "")) if cert.secret else cert
@@ -37,6 +40,12 @@ class Secrets:
     def _header(self, line: str) -> str:
         held = source_at_end(line)
         return line if held is None or held[1] not in self._values else held[0] + self._values[held[1]]
+
+    def _with_login(self, proxy: str) -> str:
+        address = None if proxy in (ENVIRONMENT, NONE) else proxy_address(proxy)
+        if address is None or address.secret not in self._values:
+            return proxy
+        return address.with_login(self._values[address.secret])
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -51,7 +60,9 @@ def read_secrets(settings: Settings) -> Secrets:
         raise ConfigError(f"auth: without a URL, the password could go to any host; write {EXAMPLE}")
     if any(not cert.hosts for cert in settings.tls.client_cert):
         raise ConfigError(f"client-cert: without hosts, it could be shown to any host; write {CERT_EXAMPLE}")
-    return _read(secret_sources(settings))
+    secrets = _read((*secret_sources(settings), *proxy_sources(settings)))
+    secrets.filled(settings)  # refuses what is no login of a proxy
+    return secrets
 
 
 def _read(sources: Iterable[SecretSource]) -> Secrets:

@@ -6,7 +6,6 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 """
 
 import asyncio
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
@@ -60,7 +59,7 @@ class Fetcher:
         self._guard = guard
         self._requests = RequestMaker(settings, guard)
         lookups = lookups or Lookups()
-        routes = ProxyRoutes(settings, os.environ, lookups.domain_of)
+        routes = ProxyRoutes(settings, lookups.domain_of)
         self._pool = ConnectionPool(Timeouts(settings), guard, lookups, routes, TlsContexts(settings, guard))
         self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}

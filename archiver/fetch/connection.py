@@ -135,7 +135,7 @@ class ConnectionPool:
     ) -> None:
         self._guard = guard
         self._tls = tls or TlsContexts(SettingsByHost(Settings()), guard)
-        self._routes = routes or ProxyRoutes(SettingsByHost(Settings()), {})
+        self._routes = routes or ProxyRoutes(SettingsByHost(Settings()))
         self.tunnels = ProxyTunnels()
         self._timeouts = timeouts
         loop = self._loop = asyncio.get_running_loop()

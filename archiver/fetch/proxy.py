@@ -12,7 +12,7 @@ import asyncio
 import os
 import socket
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -62,18 +62,19 @@ class Proxy:
 
 
 class ProxyRoutes:
-    """Decides which proxy leads to a host. *domain_of* returns the registered domain of a host name."""
+    """Decides which proxy leads to a host. Proxies in *settings* have their passwords, if they have a login.
 
-    def __init__(
-        self, settings: SettingsByHost, environment: Mapping[str, str], domain_of: Callable[[str], str] = str
-    ) -> None:
+    *domain_of* returns the registered domain of a host name.
+    """
+
+    def __init__(self, settings: SettingsByHost, domain_of: Callable[[str], str] = str) -> None:
         self._settings = settings
         self._domain_of = domain_of
         given = {settings.common.fetch.proxy}
         common = settings.common
         own = (*(rule.given for rule in common.politeness.host), *(seed.given for seed in common.scope.seed))
         given.update(values_of(each, "proxy") for each in own)
-        self._pools = {each: _pool(each, environment) for each in given}
+        self._pools = {each: _pool(each) for each in given}
         self._environment: dict[str, Proxy] = {}
         self._bypasses: Callable[[str], bool] = lambda _: False
         if any(ENVIRONMENT in each for each in given):
@@ -100,19 +101,27 @@ class ProxyRoutes:
         if len(pool) < 2:
             return pool[0] if pool else None
         domain = self._domain_of(url.host(f"{origin}/"))  # hosts that may share limits go the same way, in each run
-        return max(pool, key=lambda proxy: sha256(f"{domain} {proxy.address}".encode()).digest())
+        return max(pool, key=lambda proxy: sha256(f"{domain} {proxy.user}@{proxy.name}".encode()).digest())
 
     def _of_environment(self, origin: str) -> Proxy | None:
         scheme, _, authority = origin.partition("://")
         return None if self._bypasses(authority) else self._environment.get(scheme)
 
 
-def _pool(given: tuple[str, ...], environment: Mapping[str, str]) -> tuple[Proxy, ...]:
+def _pool(given: tuple[str, ...]) -> tuple[Proxy, ...]:
     for word in (NONE, ENVIRONMENT):
         if word in given and len(given) > 1:
             raise ConfigError(f"proxy {word}: other proxies are given for the same hosts; give it alone")
-    addresses = [proxy_address(text) for text in given if text not in (NONE, ENVIRONMENT)]
-    return tuple(Proxy(address, *address.login(environment)) for address in addresses)
+    return tuple(_proxy(text) for text in given if text not in (NONE, ENVIRONMENT))
+
+
+def _proxy(text: str) -> Proxy:
+    """Return the proxy with the URL *text*, which may hold user and password."""
+    kind, _, rest = text.partition("://") if "://" in text else ("http", "", text)
+    login, _, place = rest.rpartition("@")
+    address = proxy_address(f"{kind}://{place}")
+    user, _, password = map(unquote, login.partition(":"))
+    return Proxy(address, user, password)
 
 
 def _environment_proxies() -> tuple[dict[str, Proxy], Callable[[str], bool]]:
@@ -125,14 +134,10 @@ def _environment_proxies() -> tuple[dict[str, Proxy], Callable[[str], bool]]:
     for scheme in ("http", "https"):
         text = said.get(scheme) or said.get("all", "")
         if text:
-            kind, _, rest = text.rpartition("://")
-            login, _, place = rest.rpartition("@")
             try:
-                address = proxy_address(f"{kind or 'http'}://{place}")
+                found[scheme] = _proxy(text)
             except ConfigError as error:
                 raise ConfigError(f"{scheme.upper()}_PROXY in the environment: {error}") from None
-            user, _, password = map(unquote, login.partition(":"))
-            found[scheme] = Proxy(address, user, password)
     return found, bypasses
 
 

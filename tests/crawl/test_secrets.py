@@ -4,6 +4,7 @@ import gzip
 import shutil
 import stat
 import zipfile
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from archiver.config.option_types import LEFT_OUT
 from archiver.model import ExitCode
 from fixtures.archives import warcs
 from fixtures.forks import Forks
+from fixtures.proxies import needs_tinyproxy, tinyproxy
 from fixtures.rawserver import RawServer
 from fixtures.sites import tree
 
@@ -130,3 +132,44 @@ def test_loaded_cookies_are_in_requests_and_the_database_alone(tmp_path: Path, f
             data = package.read(name)
             if not name.startswith("archive/"):
                 assert SECRET.encode() not in (gzip.decompress(data) if name.endswith(".gz") else data)
+
+
+@needs_tinyproxy
+@pytest.mark.parametrize("place", ["env:WAY_IN", "file:{folder}/word"])
+def test_nothing_holds_the_password_of_a_proxy(
+    tmp_path: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Not records, the database, settings, reports, packages or messages; whether the login is right or wrong."""
+    secrets = (SECRET, "not-the-password")
+    coded = [b64encode(f"ann:{word}".encode()).decode() for word in secrets]
+    shown = []
+    with RawServer(tree(4).routes) as server, tinyproxy(tmp_path, "127.0.0.77", f"BasicAuth ann {SECRET}") as port:
+        proxy = f"http://ann:{place.format(folder=tmp_path)}@127.0.0.1:{port}"
+        for word in secrets[::-1]:
+            monkeypatch.setenv("WAY_IN", word)
+            (tmp_path / "word").write_text(word + "\n")
+            (tmp_path / "word").chmod(0o600)
+            seeds = (server.url(), server.url("/", "localhost").replace("http:", "https:"))
+            given = ("--proxy", proxy, "-o", f"c-{word[:3]}", "--rate", "0", "--retries", "0", "-vv")
+            done = forks.archiver("crawl", *(seeds[:1] if word == SECRET else seeds), *given, cwd=tmp_path)
+            assert done.returncode == (ExitCode.DONE if word == SECRET else ExitCode.USAGE), done.stderr
+            shown += [done.stdout, done.stderr]
+        assert {row.client for row in server.log} == {"127.0.0.77"}
+    made = tmp_path / f"c-{SECRET[:3]}"
+    assert proxy in (made / "crawl.toml").read_text()
+    for command in (
+        ("report", "--format", "json"),
+        ("report", "--format", "html"),
+        ("pack",),
+        ("explain", server.url()),
+    ):
+        done = forks.archiver(command[0], made.name, *command[1:], cwd=tmp_path)
+        shown += [done.stdout, done.stderr]
+    assert "secret headers" not in shown[-3], "a package needs no warning: no request holds it"
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.parent != tmp_path]
+    data = [_plain(path) for path in files] + [text.encode() for text in shown]
+    with zipfile.ZipFile(made.with_suffix(".wacz")) as package:
+        packed = {name: package.read(name) for name in package.namelist()}
+    data += [gzip.decompress(held) if name.endswith(".gz") else held for name, held in packed.items()]
+    for word in (*secrets, *coded, "roxy-Authorization"):
+        assert not [text for text in data if word.encode() in text]

@@ -1,6 +1,9 @@
 """Proxies as settings name them: every right form, and that no message or setting ever holds a password."""
 
 import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -8,13 +11,15 @@ from hypothesis import strategies as st
 
 from archiver.config.host_rules import HOST_RULE
 from archiver.config.proxies import PROXY, proxy_address
+from archiver.config.secret_settings import has_secrets
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.config.toml import parse, render
+from archiver.crawl.secrets import read_secrets
 from archiver.errors import ConfigError, Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.proxy import ProxyRoutes
 
-LOGIN = {"LOGIN": "ann:pa:ss", "PASSWORD": "secret", "EMPTY": "", "BAD": "käse"}
+VARIABLES = {"LOGIN": "ann:pa:s/s@", "PASSWORD": "hunter2", "EMPTY": "", "BAD": "käse:1", "LONG": f"a:{'b' * 256}"}
 
 
 @pytest.mark.parametrize(
@@ -25,15 +30,42 @@ LOGIN = {"LOGIN": "ann:pa:ss", "PASSWORD": "secret", "EMPTY": "", "BAD": "käse"
         ("socks5h://127.0.0.1:9050", "socks5h://127.0.0.1:9050", ("", "")),
         ("socks5://[::1]:1080", "socks5://[::1]:1080", ("", "")),
         ("socks4://ann@10.0.0.1:1080", "socks4://10.0.0.1:1080", ("ann", "")),
-        ("http://env:LOGIN@p:1", "http://p:1", ("ann", "pa:ss")),
-        ("socks5h://bob:env:PASSWORD@p:1", "socks5h://p:1", ("bob", "secret")),
+        ("http://env:LOGIN@p:1", "http://p:1", ("ann", "pa:s/s@")),
+        ("socks5h://bob:env:PASSWORD@p:1", "socks5h://p:1", ("bob", "hunter2")),
+        ("http://file:{folder}/login@p:1", "http://p:1", ("eve", "hunter 3")),
+        ("http://ann:file:{folder}/login@p:1", "http://p:1", ("ann", "eve:hunter 3")),
+        ("http://keyring:proxy/ann@example.org@p:1", "http://p:1", ("kim", "hunter 4")),
+        ("http://ann:keyring:proxy/ann@example.org@p:1", "http://p:1", ("ann", "kim:hunter 4")),
     ],
 )
-def test_right_forms(text: str, name: str, login: tuple[str, str]) -> None:
-    address = proxy_address(text)
-    assert address.name == name
-    assert address.login(LOGIN) == login
-    assert proxy_address(str(address)) == address
+def test_right_forms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, name: str, login: tuple[str, str]
+) -> None:
+    """A login comes from the environment, a file, or the keyring. Settings and texts hold only its place."""
+    for variable, value in VARIABLES.items():
+        monkeypatch.setenv(variable, value)
+    (tmp_path / "login").write_text("eve:hunter 3\n")
+    (tmp_path / "login").chmod(0o600)
+    entries = {("proxy", "ann@example.org"): "kim:hunter 4"}
+    errors = SimpleNamespace(KeyringError=OSError)
+    monkeypatch.setitem(
+        sys.modules, "keyring", SimpleNamespace(get_password=lambda *of: entries.get(of), errors=errors)
+    )
+    monkeypatch.setitem(sys.modules, "keyring.errors", errors)
+    given = PROXY.parse(text.format(folder=tmp_path))
+    assert PROXY.parse(given) == given
+    assert proxy_address(given).name == name
+    for settings in (
+        with_values(Settings(), {"proxy": (given,)}),
+        with_values(Settings(), {"host": (HOST_RULE.parse(f"*.test proxy={given}"),)}),
+    ):
+        secrets = read_secrets(settings)
+        found = ProxyRoutes(SettingsByHost(secrets.filled(settings))).of("http://a.test")
+        assert found is not None
+        assert (found.name, found.user, found.password) == (name, *login)
+        for shown in (repr(found), repr(secrets), render(with_values(settings, {"seeds": ("http://a/",)}))):
+            assert login[1] == "" or login[1] not in shown
+        assert not has_secrets(settings), "no request to a site holds the login of a proxy"
 
 
 @pytest.mark.parametrize(
@@ -51,6 +83,9 @@ def test_right_forms(text: str, name: str, login: tuple[str, str]) -> None:
         ("http://ann:hunter2@proxy.example", "is not a proxy"),
         ("http://ann@proxy.example:3128", "environment variable"),
         ("socks4://ann:env:PASSWORD@p:1", "socks4 knows no passwords"),
+        ("http://ann:file:hunter2@p:1", "file:/PATH"),
+        ("http://ann:env:hunter-2@p:1", "env:NAME"),
+        ("http://ann:keyring:hunter2@p:1", "keyring:SERVICE/USER"),
     ],
 )
 def test_wrong_forms_have_one_line_without_the_password(text: str, says: str) -> None:
@@ -60,11 +95,13 @@ def test_wrong_forms_have_one_line_without_the_password(text: str, says: str) ->
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("variable", ["MISSING", "EMPTY", "PASSWORD", "BAD"])
-def test_a_login_that_is_not_in_the_environment(variable: str) -> None:
-    with pytest.raises(ConfigError, match=variable) as caught:
-        proxy_address(f"http://env:{variable}@p:1").login(LOGIN)
-    assert "secret" not in str(caught.value)
+@pytest.mark.parametrize("place", ["env:MISSING", "env:EMPTY", "env:PASSWORD", "env:BAD", "env:LONG", "file:/no/such"])
+def test_a_login_that_is_missing_or_wrong(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    for variable, value in VARIABLES.items():
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=place) as caught:
+        read_secrets(with_values(Settings(), {"proxy": (f"http://{place}@p:1",)}))
+    assert not [value for value in filter(None, VARIABLES.values()) if value in str(caught.value)]
 
 
 def test_settings_keep_the_name_of_the_variable_alone() -> None:
@@ -80,9 +117,7 @@ def test_settings_keep_the_name_of_the_variable_alone() -> None:
 
 def routes(*rules: str, **values: object) -> ProxyRoutes:
     given = {**values, "host": tuple(map(HOST_RULE.parse, rules))}
-    return ProxyRoutes(
-        SettingsByHost(with_values(Settings(), given)), LOGIN, lambda host: ".".join(host.split(".")[-2:])
-    )
+    return ProxyRoutes(SettingsByHost(with_values(Settings(), given)), lambda host: ".".join(host.split(".")[-2:]))
 
 
 def way(route: ProxyRoutes, origin: str) -> str:
