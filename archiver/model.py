@@ -49,6 +49,7 @@ class Event(StrEnum):
     """The events that change the state of a URL: the results of a visit, and a person's request to try again."""
 
     CAPTURE = "capture"  # a final response is on disk
+    VARIANT = "variant"  # a response is on disk; the URL is visited again in another language
     RETRY = "retry"  # due again later
     GIVE_UP = "give up"  # no response after the last try
     FORBID = "forbid"  # robots.txt forbids it
@@ -59,6 +60,7 @@ class Event(StrEnum):
 
 LIFE: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.CAPTURE): State.ARCHIVED,
+    (State.WAITING, Event.VARIANT): State.WAITING,
     (State.WAITING, Event.RETRY): State.WAITING,
     (State.WAITING, Event.GIVE_UP): State.FAILED,
     (State.WAITING, Event.FORBID): State.EXCLUDED,
@@ -137,11 +139,12 @@ class Claim:
     priority: int = 0  # smaller goes first; negative for what leads to a robots.txt
     referrer_policy: str = ""  # of the link that led here; "" for the default
     referrer: str = ""  # the page whose URL, cut by that policy, is the Referer; "" if there is none
+    language: str = ""  # the Accept-Language of a further visit; "" for the first, with that of the settings
 
     @property
     def counts(self) -> bool:
         """True if a visit counts towards URL limits: it is the first one, and not of a robots.txt."""
-        return self.tries == 0 and self.priority >= 0
+        return self.tries == 0 and self.priority >= 0 and not self.language
 
 
 class NewUrl(NamedTuple):
@@ -256,6 +259,7 @@ class Exchange:
     surplus: bytes = b""  # bytes that followed the end of the message on the same connection
     notes: tuple[str, ...] = ()  # other remarks in fixed words: "tls-unverified"
     time_to_first_byte: float = 0.0  # seconds from sending the request to the first byte of the response; 0: unknown
+    language: str = ""  # as in its claim
     lookup: Lookup | None = None  # the DNS lookup behind the connection, on its first exchange only
 
 
@@ -285,25 +289,15 @@ class Capture(NamedTuple):
     metadata: Span
     truncated: Truncation | None = None
     revisit: Profile | None = None  # if the record is a revisit, whose payload is stored elsewhere
+    language: str = ""  # as in its claim
 
     @classmethod
     def of(cls, url: str, exchange: Exchange, digests: Digests, warc: str, spans: tuple[Span, Span, Span]) -> Self:
         """Return the capture of *url* whose response, request and metadata are stored at *spans* in *warc*."""
-        framing = exchange.framing
-        return cls(
-            url=url,
-            timestamp=exchange.started,
-            status=framing.status,
-            mime=framing.media_type,
-            payload_digest=digests.payload,
-            payload_length=digests.payload_length,
-            received=exchange.response.length,
-            warc=warc,
-            response=spans[0],
-            request=spans[1],
-            metadata=spans[2],
-            truncated=exchange.truncated,
-        )
+        answer = exchange.framing.status, exchange.framing.media_type
+        sizes = digests.payload_length, exchange.response.length
+        cut, language = exchange.truncated, exchange.language
+        return cls(url, exchange.started, *answer, digests.payload, *sizes, warc, *spans, cut, language=language)
 
 
 class Resource(NamedTuple):
@@ -391,6 +385,7 @@ class Settlement(NamedTuple):
     tallies: tuple[PatternTally, ...] = ()  # of the patterns of its URL, including this visit
     cookies: tuple[Cookie, ...] = ()  # that the response set, changed or deleted
     redirect: str = ""  # the URL to which the response redirects, if the scope takes it
+    language: str = ""  # of the next visit after a VARIANT
     sign: Sign | None = None  # that the response is a challenge or block page
 
     @property

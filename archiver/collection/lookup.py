@@ -24,11 +24,10 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.model import Profile
 from archiver.storage import OPEN
 from archiver.warc import cdx, cdxj
-from archiver.warc.cdxj import IndexEntry, is_revisit
+from archiver.warc.cdxj import IndexEntry, is_plain, is_revisit
 from archiver.warc.reader import Record
 from archiver.warc.records import profile_of, referred
 
-METHOD = "__wb_method="  # in the keys of responses to other methods than GET
 HIGHEST = "99999999999999"
 _ALL = DateRange("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines searched for URLs similar to a missing one
@@ -105,10 +104,11 @@ class Holdings:
         return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
 
     def of_key(self, address: str) -> Iterator[IndexEntry]:
-        """Yield every capture with the key of *address*, by date; then responses to other methods than GET."""
+        """Yield every capture with the key of *address*, by date; then other methods than GET, and languages."""
         key = cdxj.lookup_key(address.encode("utf-8", "replace").decode())
-        sent = f"{key}{'&' if '?' in key else '?'}{METHOD}"
-        return chain(self._under(key), _once(self._index.beginning(sent.encode())))
+        others = (f"{key}{'&' if '?' in key else '?'}{name}" for name in (cdxj.METHOD, cdxj.LANGUAGE))
+        further = (_once(self._index.beginning(other.encode())) for other in others)
+        return chain(self._under(key), *further)
 
     def _under(self, key: str) -> Iterator[IndexEntry]:
         return _once(self._index.beginning(f"{key} ".encode()))
@@ -116,11 +116,12 @@ class Holdings:
     def closest(self, address: str, at: DateRange | None = None) -> IndexEntry | None:
         """Return the capture of *address* closest to *at*, or without *at* the newest; None if there is none.
 
-        If no capture has exactly this URL, return one that pywb would show for it. Responses to GET rank first.
+        If no capture has exactly this URL, return one that pywb would show for it. Responses to GET in the
+        crawl's language rank first.
         """
         ranked: list[IndexEntry | None] = [None] * 4
         for entry in self.of_key(address):
-            place = 2 * (METHOD in entry.key) + (_canonical(entry.url) != address)
+            place = 2 * (not is_plain(entry)) + (_canonical(entry.url) != address)
             ranked[place] = closer(ranked[place], entry, at or _ALL)
         return next((entry for entry in ranked if entry is not None), None)
 
@@ -162,7 +163,7 @@ class Holdings:
             named, not_modified = referred(record), profile_of(record) is Profile.NOT_MODIFIED
         at = _parsed_date(named.date)
         of_key = self.of_key(_canonical(named.url or entry.url))
-        others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
+        others = [one for one in of_key if not is_revisit(one) and is_plain(one)]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
         by_date = at is not None and (
             not_modified or not entry.digest.strip("-")

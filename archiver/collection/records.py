@@ -18,7 +18,7 @@ from archiver.model import Framing, Links, Profile, Revisit
 from archiver.storage import OPEN, is_bare, open_file, storage
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, read_records
-from archiver.warc.records import VisitMetadata, parse_date, target_of
+from archiver.warc.records import ACCEPT_LANGUAGE, VisitMetadata, parse_date, target_of
 
 WARC_ENDINGS = (".warc", ".warc.gz")
 DEEPEST = 8  # levels of folders in an archive
@@ -99,7 +99,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # safe in a
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
 _ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+>")
 _CHUNK_SIZE = re.compile(rb"\s*[0-9A-Fa-f]+\s*(?:;[^\n]*)?\n")  # readers take this for the beginning of a chunk
-_NOT_WHOLE = ("WARC-Truncated", "WARC-Segment-Number")
+_NO_ORIGINAL = ("WARC-Truncated", "WARC-Segment-Number", ACCEPT_LANGUAGE)  # pywb would not find one of a variant
 
 
 class RevisitOriginal(NamedTuple):
@@ -167,7 +167,7 @@ def _original(record: Record) -> RevisitOriginal | None:
     named = is_target(url) and _DATE.fullmatch(date) and _ID.fullmatch(record_id)
     if record.type != "response" or not named or algorithm not in _ALGORITHMS:
         return None
-    if any(record.first(name) is not None for name in _NOT_WHOLE):
+    if any(record.first(name) is not None for name in _NO_ORIGINAL):
         return None
     parse_date(date)
     pieces = record.pieces()

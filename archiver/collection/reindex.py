@@ -34,6 +34,7 @@ from archiver.warc.cdxj import (
 )
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
+from archiver.warc.records import ACCEPT_LANGUAGE
 from archiver.warc.resources import mime_of
 from archiver.warc.warcinfo import ForgedRecords
 
@@ -147,7 +148,7 @@ def _listed(record: Record) -> IndexedRecord | None:
         return None
     answer = record.type in ("response", "revisit")
     mime = (framing.media_type if framing else "") if answer else mime_of(decode_field(record.first("Content-Type")))
-    return IndexedRecord(
+    entry = IndexedRecord(
         url=target_url(record),
         timestamp=record_timestamp(record),
         mime=REVISIT if record.type == "revisit" else mime,
@@ -156,6 +157,8 @@ def _listed(record: Record) -> IndexedRecord | None:
         offset=record.offset,
         length=_length(record),
     )
+    language = decode_field(record.first(ACCEPT_LANGUAGE)) if answer else ""
+    return entry if not language else entry.in_language(language)
 
 
 def _lacks_digest(record: Record) -> bool:

@@ -10,6 +10,7 @@ from archiver.config.option_types import (
     BOOLEAN,
     COOKIES,
     HEADER,
+    LANGUAGE_LIST,
     LANGUAGES,
     MEDIA_TYPE,
     NUMBER,
@@ -52,6 +53,12 @@ class FetchSettings:
     )
     accept: str = setting("", ACCEPT, "Send this Accept header. Empty: as a browser for pages, and */* for all else.")
     accept_language: str = setting("", LANGUAGES, "Send this Accept-Language header. Empty: none.")
+    also_accept_language: str = setting(
+        "",
+        LANGUAGE_LIST,
+        "Fetch a URL again in each of these languages if Vary says that its response depends on Accept-Language; at "
+        "most as many more requests as URLs times languages.",
+    )
     accept_encoding: str = setting("gzip", ACCEPT_ENCODING, "Accept these content codings. identity: no compression.")
     auth: tuple[AuthRule, ...] = setting(
         (),

@@ -79,6 +79,8 @@ _HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option, in case the n
 _OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 _QUALITY = r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
 _LANGUAGE = re.compile(rf"(?:\*|[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}})*){_QUALITY}")
+_ONE_LANGUAGE = re.compile("[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
+MOST_LANGUAGES = 10  # each costs one more request for each URL
 _WORD = r"[!#$%&'+.^_`|~0-9A-Za-z-]+"
 _ACCEPTED = re.compile(rf"(?:\*/\*|{_WORD}/(?:\*|{_WORD}))(?:[ \t]*;[ \t]*(?![qQ]=){_WORD}={_WORD})*{_QUALITY}")
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
@@ -241,6 +243,13 @@ def _sets(given: Any) -> str:
     return str(given)
 
 
+def _languages(given: Any) -> str:
+    found = _list_of(_ONE_LANGUAGE)(given)
+    if found.count(",") >= MOST_LANGUAGES:
+        raise ValueError
+    return found
+
+
 def _list_of(item: re.Pattern[str]) -> Callable[[Any], str]:
     def read(given: Any) -> str:
         items = [part.strip() for part in _text(given).split(",")]
@@ -333,6 +342,11 @@ ACCEPT = OptionType(
 )
 LANGUAGES = OptionType(
     "LANGUAGES", "languages as in an Accept-Language header (fr, en;q=0.5), or nothing", _list_of(_LANGUAGE)
+)
+LANGUAGE_LIST = OptionType(
+    "LANGUAGE[,LANGUAGE]",
+    f"at most {MOST_LANGUAGES} languages without weights (fr, pt-BR), or nothing",
+    _languages,
 )
 ACCEPT_ENCODING = OptionType("CODING[,CODING]", f"content codings: {', '.join(CODINGS)}", _codings)
 COOKIES = choice("keep", "off")

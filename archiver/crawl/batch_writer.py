@@ -224,7 +224,7 @@ class BatchWriter:
             return settlement if memory is None else adjusted(settlement, links, memory), deposit
         if visited.error is not None:
             return conclude_failure(rules, visited, now), None
-        return conclude_unasked(visited, now), None
+        return conclude_unasked(rules, visited, now), None
 
     def _links(self, visited: Visited, exchange: Exchange) -> Links:
         """Return the links of a visit; a page that has not changed has the links of the stored one."""

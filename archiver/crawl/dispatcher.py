@@ -133,7 +133,7 @@ class Dispatcher:
             if host is not None:
                 host.wait(each.not_before)
                 self._schedule.settled(host.id, each.claim.id)
-                if each.event in {Event.RETRY, Event.DELAY} or host.short_window:
+                if each.event in {Event.RETRY, Event.DELAY, Event.VARIANT} or host.short_window:
                     self._schedule.refresh(host.id)
         for host_id in settled.hosts:
             self._schedule.refresh(host_id)

@@ -203,8 +203,11 @@ class EarlierLookups:
         self._doubted: set[str] = set()  # URLs to fetch without conditions the next time
 
     async def version(self, claim: Claim) -> StoredVersion | None:
-        """Return the stored version for a conditional request; None if there is none, or for a robots.txt."""
-        if is_robots(claim) or not may_condition(self._settings.of(url.origin(claim.url)).fetch):
+        """Return the stored version for a conditional request; None if there is none.
+
+        A robots.txt and a language variant are always fetched whole.
+        """
+        if is_robots(claim) or claim.language or not may_condition(self._settings.of(url.origin(claim.url)).fetch):
             return None
         if claim.url in self._doubted:
             self._doubted.discard(claim.url)

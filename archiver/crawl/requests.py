@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from archiver.clock import Clock
@@ -185,7 +185,10 @@ class Requests:
         gate = partial(self._gate, task, here, claim)
         stored = await self._earlier.version(claim) if self._earlier is not None else None
         conditions = stored.conditions if stored is not None else b""
-        exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
+        needed, language = is_robots(claim), claim.language
+        exchange = await self._fetcher.fetch(claim.url, gate, needed=needed, conditions=conditions, language=language)
+        if language:
+            exchange = replace(exchange, language=language)
         if not here.slow:
             self._schedule.host(claim.host).proven = True
         exchange = self._session.answered(claim, exchange)

@@ -70,9 +70,12 @@ class Session:
         return own
 
     def received(self, claim: Claim, exchange: Exchange) -> tuple[Cookie, ...]:
-        """Keep the cookies that *exchange* sets; return what changed, for the frontier."""
+        """Keep the cookies that *exchange* sets; return what changed, for the frontier.
+
+        A language variant sets none: a cookie that remembers its language would change all later responses.
+        """
         fields = exchange.framing.all("set-cookie")
-        if not fields or not _keeps(self._settings.of(url.origin(claim.url)).fetch):
+        if not fields or claim.language or not _keeps(self._settings.of(url.origin(claim.url)).fetch):
             return ()
         party = self._jar.party(claim.url, claim.via, navigation=is_page(claim))
         now = exchange.started / 1e6 + exchange.duration

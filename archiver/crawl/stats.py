@@ -184,7 +184,7 @@ class CrawlCounts:
                 self._counters.visited(now, size)
         events = [each.event for each in settlements if each.claim.priority >= 0]
         archived, failed, excluded, held = map(events.count, (Event.CAPTURE, Event.GIVE_UP, Event.FORBID, Event.HOLD))
-        left = sum(each.event not in {Event.RETRY, Event.DELAY} for each in settlements)
+        left = sum(each.event not in {Event.RETRY, Event.DELAY, Event.VARIANT} for each in settlements)
         counts = self._counts
         self._counts = replace(
             counts,

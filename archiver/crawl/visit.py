@@ -11,7 +11,7 @@ from operator import itemgetter
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
 from archiver.crawl.authentication import AUTHENTICATING
-from archiver.crawl.visit_rules import VisitRules
+from archiver.crawl.visit_rules import ERRORS, VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, nofollow_rule, payload, referrer_policy
 from archiver.extract.references import policy_in
@@ -74,10 +74,12 @@ class Visited:
 def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """Return the settlement of an answered visit; its capture is added later."""
     result = _outcome(rules, claim, exchange, now)
+    event, language = rules.follow_up(claim, result.event, exchange.framing)
     notes = [result.note, unread_reason(exchange.notes), links.note if UNREAD in links.note else ""]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
-    tallies = _brought(rules, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
+    new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
+    tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
     policy = referrer_policy(claim, exchange.framing, links)
     found, refused = _verdicts(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
     redirect = ""
@@ -86,17 +88,21 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         notes.append(_redirect_note(rules.scope, claim, links.links[0], found[0] if found else refused[0]))
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
-    tallies += _guessed(rules, claim, result.event, there=_is_there(claim, exchange), page=links.page)
-    if rules.probes is not None and result.event is Event.CAPTURE:
+    if not claim.language:
+        tallies += _guessed(rules, claim, result.event, there=_is_there(claim, exchange), page=links.page)
+    if rules.probes is not None and new:
         unnamed, learned = _unnamed(rules, rules.probes, claim, exchange.framing, links)
         named = set(map(_ADDRESS, found)) if unnamed else set()
         found += (new for new in unnamed if new.url not in named and new.url != claim.url)
         tallies += learned
+    if claim.language:  # the notes on the first visit stay
+        failed = exchange.framing.status >= ERRORS and event is not Event.RETRY
+        notes = [f"{claim.language}: status {exchange.framing.status}"] if failed else []
     sign = _sign(claim, exchange, links)
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
         claim=claim,
-        event=result.event,
+        event=event,
         status=exchange.framing.status,
         note="; ".join(filter(None, notes)),
         due=result.due,
@@ -110,6 +116,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         tallies=tallies,
         redirect=redirect,
         sign=sign,
+        language=language,
     )
 
 
@@ -277,10 +284,10 @@ def _brought(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links) 
 
 def refusal(rules: VisitRules, claim: Claim, memory: EarlierCrawls | None = None) -> Visited | None:
     """Return a visit without a request if the budget of *claim* is used up by now, or its pattern goes later."""
-    guesses = rules.guesses if claim.hop is Hop.SPECULATIVE else None
+    guesses = rules.guesses if claim.hop is Hop.SPECULATIVE and not claim.language else None
     if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
         return Visited(claim, forbidden=rule, failure=Failure.TRAP)
-    if rules.traps is None or not claim.path or not is_page(claim):
+    if rules.traps is None or not claim.path or claim.language or not is_page(claim):
         return None
     standing = rules.traps.waits(claim.url, claim.via or "")
     if standing.rule:
@@ -309,6 +316,9 @@ def conclude_failure(rules: VisitRules, visited: Visited, now: float) -> Settlem
         result = retry.after_failure(error.failure, error.reason, claim.tries, retries, now)
     gone = is_robots(claim) and result.event is not Event.RETRY
     nothing = guess and result.event is Event.GIVE_UP  # not the fault of the site, which never named it
+    if claim.language:
+        why = error.failure.value, error.reason
+        return _without_variant(rules, claim, result, why, now, asked=not visited.final)
     return Settlement(
         claim=claim,
         event=Event.FORBID if nothing else result.event,
@@ -322,8 +332,22 @@ def conclude_failure(rules: VisitRules, visited: Visited, now: float) -> Settlem
     )
 
 
-def conclude_unasked(visited: Visited, now: float) -> Settlement:
+def _without_variant(
+    rules: VisitRules, claim: Claim, result: retry.RetryDecision, why: tuple[str, str], now: float, *, asked: bool
+) -> Settlement:
+    """Return the settlement of a visit of a variant that got no answer: its URL has one already."""
+    event, language = rules.follow_up(claim, result.event)
+    note = "" if event is Event.RETRY else f"{claim.language}: {': '.join(why)}"
+    end = Settlement(claim, event, failure=why[0], note=note, due=result.due, settled=now, language=language)
+    return end._replace(asked=asked, annotations=(f"language:{claim.language}",))
+
+
+def conclude_unasked(rules: VisitRules, visited: Visited, now: float) -> Settlement:
     """Return the settlement of a claim that robots.txt or another rule refuses, for good or for now, unasked."""
+    if visited.claim.language:
+        ended = retry.RetryDecision(visited.event, "", now)
+        why = visited.failure.value, visited.forbidden
+        return _without_variant(rules, visited.claim, ended, why, now, asked=False)
     late = visited.event is Event.DELAY
     return Settlement(
         claim=visited.claim,
@@ -364,6 +388,8 @@ def _blocked(sign: Sign | None) -> tuple[str, ...]:
 
 def _annotations(claim: Claim, exchange: Exchange, links: Links) -> tuple[str, ...]:
     words = [f"{claim.tries + 1}t"] if claim.tries else []
+    if claim.language:
+        words.append(f"language:{claim.language}")
     if UNREAD in links.note:
         words.append("linksNotRead")
     if exchange.truncated:

@@ -3,14 +3,17 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Lock
 
 from archiver import url
+from archiver.config.fetch_settings import FetchSettings
 from archiver.config.option_types import Pattern
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.session import Session
+from archiver.extract.exchange import is_robots
 from archiver.fetch.request import user_agent
-from archiver.model import PatternTally
+from archiver.model import Claim, Event, Framing, PatternTally
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
 from archiver.policy.scope import Scope
@@ -26,6 +29,7 @@ class HostVisitRules:
     retries: int
     patience: float = 300.0  # seconds of errors before we give up robots.txt; 0: no limit
     nofollow: str = ""  # our name in pages that forbid to follow their links; empty: they may not
+    languages: tuple[str, ...] = ()  # in which a URL is visited too, if its answer depends on the language
 
     @classmethod
     def of(cls, settings: Settings) -> "HostVisitRules":
@@ -35,7 +39,28 @@ class HostVisitRules:
             settings.fetch.retries,
             politeness.robots_patience if politeness.robots == "obey" else ONCE,
             product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
+            further_languages(settings.fetch),
         )
+
+
+ERRORS = 400  # the first status of an error
+
+
+def further_languages(settings: FetchSettings) -> tuple[str, ...]:
+    """Return the languages for further visits, each once, without that of the first visit."""
+    given = [line.partition(":")[::2] for line in settings.header]
+    first = next((value for name, value in given if name.lower() == "accept-language"), settings.accept_language)
+    wanted = {each.strip().lower(): each.strip() for each in settings.also_accept_language.split(",") if each.strip()}
+    return tuple(each for name, each in wanted.items() if name != first.strip().lower())
+
+
+def varies(framing: Framing) -> bool:
+    """Return True if a response is no error and says that it depends on Accept-Language (RFC 9110 §12.5.5).
+
+    `Vary: *` does not count: it says that anything may change the response, and names nothing.
+    """
+    fields = (name.strip().lower() for value in framing.all("vary") for name in value.split(","))
+    return framing.status < ERRORS and "accept-language" in fields
 
 
 LOGOUT = re.compile(r"[/?&=:](?:user)?(?:log|sign)[-_]?(?:out|off)(?:$|[/?&.=])", re.IGNORECASE)
@@ -83,6 +108,23 @@ class VisitRules:
         if not self.settings.any:
             return self.common
         return HostVisitRules.of(self.settings.of(url.origin(address)))
+
+    def follow_up(self, claim: Claim, event: Event, framing: Framing | None = None) -> tuple[Event, str]:
+        """Return what a visit that ended with *event* means for its URL, and the language of its next visit.
+
+        *framing*: of the response, if there is one. However the visit of a variant ends, its URL is archived.
+        """
+        if event in {Event.RETRY, Event.DELAY} or claim.priority < 0:
+            return event, claim.language
+        answered = event is Event.CAPTURE and framing is not None
+        wanted = self.of_host(claim.url).languages if claim.language or answered else ()
+        if not claim.language and not (wanted and framing is not None and varies(framing) and not is_robots(claim)):
+            return event, ""
+        if not claim.language:
+            language = wanted[0]
+        else:  # none, if the settings have changed meanwhile
+            language = next((after for one, after in pairwise(wanted) if one == claim.language), "")
+        return Event.VARIANT if language else Event.CAPTURE, language
 
     def learn(self, tallies: Iterable[PatternTally]) -> None:
         """Take in the budgets that another process has given to URL patterns."""

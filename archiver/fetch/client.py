@@ -42,6 +42,7 @@ class AskedFor(NamedTuple):
     needed: bool
     conditions: bytes
     form: FormPost | None
+    language: str
 
 
 class Fetcher:
@@ -76,23 +77,31 @@ class Fetcher:
         return self._progress.get(task, NOTHING_YET)
 
     async def fetch(
-        self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"", form: FormPost | None = None
+        self,
+        address: str,
+        gate: Gate,
+        *,
+        needed: bool = False,
+        conditions: bytes = b"",
+        form: FormPost | None = None,
+        language: str = "",
     ) -> Exchange:
         """Fetch canonical URL *address* as soon as *gate* permits.
 
         *needed*: read the body whatever media types are wanted. *conditions*: additional header lines. *form*: POST it,
-        once: on a new connection, because one that was used before may die without an answer.
+        once: on a new connection, because one that was used before may die without an answer. *language*: send this
+        Accept-Language, not that of the settings.
         """
         task = asyncio.current_task()
         progress = self._progress[task] = Progress()
         try:
-            return await self._fetch(address, gate, progress, AskedFor(needed, conditions, form))
+            return await self._fetch(address, gate, progress, AskedFor(needed, conditions, form, language))
         finally:
             del self._progress[task]
 
     async def _fetch(self, address: str, gate: Gate, progress: Progress, asked: "AskedFor") -> Exchange:
         origin = url.origin(address)
-        plan = self._requests.plan(origin)
+        plan = self._requests.plan(origin, asked.language)
         bounds = plan.needed if asked.needed else plan.bounds
         first = True
         while True:

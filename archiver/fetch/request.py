@@ -45,6 +45,12 @@ def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
     return "".join(line + "\r\n" for line in lines).encode("utf-8")
 
 
+def in_language(settings: FetchSettings, language: str) -> FetchSettings:
+    """Return *settings* with *language* as the only Accept-Language."""
+    others = tuple(line for line in settings.header if line.partition(":")[0].lower() != "accept-language")
+    return replace(settings, accept_language=language, header=others)
+
+
 def absolute_form(request: bytes, origin: str) -> bytes:
     """Return *request* to *origin* as a proxy needs it: with the whole URL in the first line (RFC 9112 §3.2.2)."""
     method, _, rest = request.partition(b" ")
@@ -81,16 +87,17 @@ class RequestMaker:
     def __init__(self, settings: SettingsByHost, guard: AddressGuard) -> None:
         self._settings = settings
         self._guard = guard
-        self._plans: dict[tuple[FetchSettings, NetworkSettings], HostPlan] = {}
+        self._plans: dict[tuple[FetchSettings, NetworkSettings, str], HostPlan] = {}
         self._withheld: set[str] = set()  # origins without secret headers, already warned about
 
-    def plan(self, origin: str) -> HostPlan:
-        """Return how the host *origin* is asked."""
+    def plan(self, origin: str, language: str = "") -> HostPlan:
+        """Return how the host *origin* is asked; with *language* as Accept-Language, if it is given."""
         settings = self._settings.of(origin)
-        key = settings.fetch, settings.network
-        plan = self._plans.get(key)
+        fetch, network = settings.fetch, settings.network
+        plan = self._plans.get((fetch, network, language))
         if plan is None:
-            plan = self._plans[key] = HostPlan.of(*key)
+            spoken = in_language(fetch, language) if language else fetch
+            plan = self._plans[fetch, network, language] = HostPlan.of(spoken, network)
         return plan
 
     def request(

@@ -19,7 +19,7 @@ from archiver.storage import bare
 
 IN_FILE = """
 SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
-       offset, response_length, request_length, metadata_length, truncated, revisit
+       offset, response_length, request_length, metadata_length, truncated, revisit, captures.language
 FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
 WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?
 """
@@ -27,7 +27,7 @@ TAKEN = "timestamp, captures.status, payload_digest, payload_length, truncated, 
 _NEWEST = f"""
 SELECT urls.url, urls.state, urls.note, {TAKEN}
 FROM urls LEFT JOIN captures ON captures.id = (
-    SELECT id FROM captures WHERE captures.url = urls.id ORDER BY timestamp DESC LIMIT 1
+    SELECT id FROM captures WHERE captures.url = urls.id AND captures.language = '' ORDER BY timestamp DESC LIMIT 1
 )
 LEFT JOIN warcs ON warcs.id = captures.warc
 WHERE urls.priority >= 0 ORDER BY urls.id
@@ -51,6 +51,7 @@ def capture(row: sqlite3.Row) -> Capture:
         metadata=Span(offset + row[9] + row[10], row[11]),
         truncated=Truncation(row[12]) if row[12] else None,
         revisit=Profile(row[13]) if row[13] else None,
+        language=row[14],
     )
 
 
@@ -109,7 +110,7 @@ def resource_rows(rows: Iterable[sqlite3.Row]) -> list[Resource]:
 CAPTURES = f"""
 SELECT urls.url, {TAKEN}
 FROM urls CROSS JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc
-WHERE urls.url = ? {{}} ORDER BY timestamp DESC LIMIT ?
+WHERE urls.url = ? AND captures.language = '' {{}} ORDER BY timestamp DESC LIMIT ?
 """  # noqa: S608 - a constant
 ARCHIVED = """
 SELECT urls.id, urls.url, urls.path, urls.depth, urls.off_scope_hops, coalesce(via.url, ''), coalesce(seed.url, '')

@@ -25,8 +25,9 @@ CASE WHEN urls.hop = 'R' THEN (
 ) END
 """
 CLAIM_COLUMNS = f"""
-SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries, via.url,
-       coalesce(seed.url, ''), urls.priority, urls.referrer, {_CHAIN}
+SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops,
+       urls.tries - urls.tries_before, via.url, coalesce(seed.url, ''), urls.priority, urls.referrer, urls.language,
+       {_CHAIN}
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """  # noqa: S608  a constant
 
@@ -43,9 +44,10 @@ def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
 
 def claim_of(row: Any) -> Claim:
     """Return the claim in a *row* of `CLAIM_COLUMNS`."""
-    number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, chain = row
+    number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, chain = row
     way = Hop(hop), path, depth, hops, tries, via, seed, priority
-    return Claim(number, address, host, *way, _POLICIES.get(policy, ""), _referrer(path, address, via, chain))
+    said = _POLICIES.get(policy, ""), _referrer(path, address, via, chain)
+    return Claim(number, address, host, *way, *said, language)
 
 
 def _referrer(path: str, address: str, via: str | None, chain: str | None = None) -> str:

@@ -30,7 +30,9 @@ INSERT OR IGNORE INTO hosts (key, not_before, rate, rate_limit, concurrency, slo
 SAVE_THROTTLE = "UPDATE hosts SET rate = ?, rate_limit = ?, concurrency = ?, slow_reason = ? WHERE id = ?"
 SAVE_BACKOFF = "UPDATE hosts SET failing_since = ?, probe_interval = ?, not_before = max(not_before, ?) WHERE id = ?"
 GIVE_UP = """
-UPDATE urls SET state = 'failed', failure = :failure, note = :note, due = 0, settled = :now WHERE id IN (
+UPDATE urls SET state = CASE language WHEN '' THEN 'failed' ELSE 'archived' END, language = '', tries_before = 0,
+    failure = CASE language WHEN '' THEN :failure ELSE failure END, note = :note, due = 0, settled = :now
+WHERE id IN (
     SELECT id FROM urls WHERE host = :host AND state = 'waiting' AND priority >= 0 LIMIT :most
 )
 """

@@ -43,7 +43,9 @@ UPDATE urls SET state = 'waiting', due = ?, tries = 0, requeued = requeued + 1
 WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
 """
 LAST_BLOCKED = """
-SELECT url FROM captures WHERE blocked <> '' AND id = (SELECT max(id) FROM captures AS one WHERE one.url = captures.url)
+SELECT url FROM captures WHERE blocked <> '' AND id = (
+    SELECT max(id) FROM captures AS one WHERE one.url = captures.url AND one.language = ''
+)
 AND status = (SELECT status FROM urls WHERE urls.id = captures.url)
 """
 WITHOUT_PAYLOAD = """

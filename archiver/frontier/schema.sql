@@ -47,6 +47,8 @@ CREATE TABLE urls (                                    -- the URL queue and the 
     seed           INTEGER REFERENCES urls (id),       -- the seed at the head of the path; itself for a seed
     due            REAL    NOT NULL DEFAULT 0,         -- no visit before this time
     tries          INTEGER NOT NULL DEFAULT 0,         -- visits since the URL was queued
+    language       TEXT    NOT NULL DEFAULT '',        -- Accept-Language of its next visit; empty: as in the settings
+    tries_before   INTEGER NOT NULL DEFAULT 0,         -- of `tries`: those before the first visit in this language
     status         INTEGER NOT NULL DEFAULT 0,         -- of the last answer; 0: none
     failure        TEXT    NOT NULL DEFAULT '',        -- a word of errors.Failure
     note           TEXT    NOT NULL DEFAULT '',        -- why, for a person; of a held URL: its rule and its pattern
@@ -119,6 +121,7 @@ CREATE TABLE captures (                                -- response and revisit r
     truncated       TEXT    NOT NULL DEFAULT '',       -- a word of model.Truncation
     revisit         TEXT    NOT NULL DEFAULT '',       -- a word of model.Profile; empty: the record is a response
     blocked         TEXT    NOT NULL DEFAULT '',       -- sign of a challenge or block page; empty: it is none
+    language        TEXT    NOT NULL DEFAULT '',       -- Accept-Language of a further visit; empty: as in the settings
     UNIQUE (warc, offset)
 ) STRICT;
 

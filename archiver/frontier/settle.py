@@ -70,12 +70,13 @@ COOKIE_WALL = 2  # times that a URL is asked again because redirects lead back t
 PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
 
 Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
+STORED = frozenset((Event.CAPTURE, Event.VARIANT))
 UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # no request was made
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
                                 response_length, request_length, metadata_length, received, duration, truncated,
-                                revisit, blocked)
+                                revisit, blocked, language)
 VALUES {rows}
 """
 UPSERT_FILE = """
@@ -84,12 +85,18 @@ ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed),
     digest = excluded.digest, modified = excluded.modified
 """
 UPDATE_URL = """
-WITH new (id, state, status, failure, note, due, settled, visited, goes_by) AS (VALUES {rows})
-UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = new.failure, note = new.note,
+WITH new (id, state, status, failure, note, due, settled, visited, goes_by, asked_in, language) AS (VALUES {rows})
+UPDATE OR ROLLBACK urls SET state = new.state,
+    status = CASE new.asked_in WHEN '' THEN new.status ELSE urls.status END,
+    failure = CASE new.asked_in WHEN '' THEN new.failure ELSE urls.failure END,
+    note = CASE new.asked_in WHEN '' THEN new.note
+           ELSE urls.note || CASE WHEN new.note = '' OR urls.note = '' THEN '' ELSE '; ' END || new.note END,
+    language = new.language,
+    tries_before = CASE new.language WHEN '' THEN 0 WHEN urls.language THEN tries_before ELSE tries + new.visited END,
     due = new.due, settled = new.settled, priority = coalesce(new.goes_by, urls.priority),
     tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
     requeued = requeued + (urls.state <> 'waiting')
-FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
+FROM new WHERE urls.id = new.id AND urls.language = new.asked_in AND (urls.state = 'waiting' OR priority < 0)
 """  # a robots.txt is asked for again: only the WARC files show this
 KEPT = """
 WITH given (rule, host) AS (VALUES {rows}) SELECT rule, host, kept FROM given JOIN refusal_counts USING (rule, host)
@@ -107,11 +114,14 @@ WITH RECURSIVE chain (id, via, hop, step) AS (
     SELECT urls.id, urls.via, urls.hop, step + 1 FROM chain JOIN urls ON urls.id = chain.via
     WHERE chain.hop = 'R' AND step < :longest
 )
-SELECT target.id, target.host, target.state = 'archived' AND target.priority >= 0, target.tries
+SELECT target.id, target.host, (target.state = 'archived' OR target.language <> '') AND target.priority >= 0,
+       target.state = 'archived', target.tries
 FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url = :target LIMIT 1
 """
-LAST_ASKED = "SELECT timestamp, status FROM captures WHERE url = ? ORDER BY timestamp DESC LIMIT ?"
-ASK_AGAIN = "UPDATE urls SET state = 'waiting', due = 0, requeued = requeued + 1 WHERE id = ?"  # its tries go on
+LAST_ASKED = "SELECT timestamp, status FROM captures WHERE url = ? AND language = '' ORDER BY timestamp DESC LIMIT ?"
+ASK_AGAIN = """
+UPDATE urls SET state = 'waiting', language = '', tries_before = 0, due = 0, requeued = requeued + 1 WHERE id = ?
+"""  # its tries go on
 
 
 def settle(
@@ -206,7 +216,10 @@ def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
     visited = int(each.asked and each.event not in UNASKED)
     due = each.due if each.event is Event.RETRY else 0.0
     priority = each.priority if each.event is Event.DELAY else None
-    return each.claim.id, state.value, each.status, each.failure, each.note, due, each.settled, visited, priority
+    asked_in = each.claim.language
+    language = each.language if each.event is Event.VARIANT else asked_in if state is State.WAITING else ""
+    end = each.settled, visited, priority, asked_in, language
+    return each.claim.id, state.value, each.status, each.failure, each.note, due, *end
 
 
 def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tuple[object, ...]]:
@@ -232,6 +245,7 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
                 capture.truncated.value if capture.truncated else "",
                 capture.revisit.value if capture.revisit else "",
                 each.blocked,
+                capture.language,
             )
 
 
@@ -273,10 +287,11 @@ def _close_loops(db: Connection, settlements: Iterable[Settlement]) -> list[int]
         if not each.redirect:
             continue
         start = {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": each.redirect}
-        for row, host, may_be_asked, tries in db.rows(LOOP, start):
-            if may_be_asked and each.event is Event.CAPTURE and _gets_other_cookies(db, each, row, tries):
+        for row, host, may_be_asked, settled, tries in db.rows(LOOP, start):
+            if may_be_asked and each.event in STORED and _gets_other_cookies(db, each, row, tries):
                 db.execute(ASK_AGAIN, (row,))
-                again.append(host)
+                if settled:
+                    again.append(host)
             elif row != each.claim.id:
                 note = f"redirect loop: back to {each.redirect}"
                 db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))
@@ -304,12 +319,17 @@ ON CONFLICT (url) DO UPDATE SET
 WHERE state = 'waiting' AND via IS NULL AND path <> ''
 """  # a row that nothing leads to was added by `_leader`
 QUEUE_AGAIN = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1 WHERE url = ? AND state <> 'waiting'
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, language = '', tries_before = 0, requeued = requeued + 1
+WHERE url = ? AND (state <> 'waiting' OR language <> '')
 """  # a first try of a settled URL: it had been queued again
 ASKED_AGAIN = """
-UPDATE urls SET state = 'waiting', due = 0, requeued = requeued + 1
-WHERE url = ? AND tries = ? AND state = 'archived' AND priority >= 0
+UPDATE urls SET state = 'waiting', language = '', tries_before = 0, due = 0, requeued = requeued + 1
+WHERE url = ? AND tries = ? AND (state = 'archived' OR language <> '') AND priority >= 0
 """  # a further try of one: a redirect led back to it with other cookies
+NEXT_LANGUAGE = """
+UPDATE urls SET language = :language, tries_before = tries
+WHERE url = :url AND state = 'waiting' AND language NOT IN ('', :language)
+"""  # only visits with an answer are in the WARC files
 LEAD = """
 UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)
 WHERE url = ? AND via IS NULL
@@ -341,8 +361,11 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     host_of = url_queue.hosts_of(db, keys)
     rows = [_visit_row(each, host_of[url.origin(each.url)]) for each in visits]
     db.executemany(PLACE + OR_SAY_MORE, rows)
-    db.executemany(QUEUE_AGAIN, [(each.url,) for each in visits if each.tries == 0])
-    db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in visits if each.tries])
+    first = [each for each in visits if not each.language]
+    db.executemany(QUEUE_AGAIN, [(each.url,) for each in first if each.tries == 0])
+    db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in first if each.tries])
+    variants = [{"url": each.url, "language": each.language} for each in visits if each.language]
+    db.executemany(NEXT_LANGUAGE, variants)
     leaders = [_leader(each, via, host_of[url.origin(via)]) for each, via in named]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
     db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])

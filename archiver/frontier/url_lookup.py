@@ -46,6 +46,7 @@ class UrlRow:
     again: int = 0
     visited: int = 0  # URLs of its host that count for the limit of a host …
     received: int = 0  # … and bytes
+    language: str = ""  # Accept-Language of its next visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class StoredCapture:
     length: int
     truncated: str
     revisit: str = ""  # a word of `Profile`
+    language: str = ""  # Accept-Language of a further visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class HostState:
 _URL = """
 SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.priority, urls.due,
        urls.tries, urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''),
-       urls.requeued, hosts.visited, hosts.received
+       urls.requeued, hosts.visited, hosts.received, urls.language
 FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS above ON above.id = urls.via
 """
 _WAY = """
@@ -114,7 +116,8 @@ SELECT url, hop, path FROM way ORDER BY step DESC
 """
 _CAPTURES = """
 SELECT timestamp, captures.status, mime, received, duration, payload_digest,
-       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, revisit
+       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, revisit,
+       language
 FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY captures.id DESC LIMIT ?
 """
 _HOST = """

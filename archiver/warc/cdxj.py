@@ -6,7 +6,8 @@ docs/explanation/replay.md lists where we differ from cdxj-indexer. Pure. Source
 
 A request with a body has a query appended to the URL of its key, so that each body has its own key. The query has the
 values of a form or of JSON, or else the body in base64, cut at 4096 characters. It is exactly what cdxj-indexer writes
-and replayweb.page looks up. Linear; never raises. Source: "CDX for non-GET requests".
+and replayweb.page looks up. Linear; never raises. Source: "CDX for non-GET requests". The key of a language variant
+names the language in the same way, so that pywb does not show it to readers who ask for the latest capture.
 """
 
 import base64
@@ -20,8 +21,10 @@ from urllib.parse import unquote_plus, urlencode
 from archiver import url
 from archiver.model import Capture, Profile, Resource
 from archiver.warc.reader import Record
-from archiver.warc.records import bare, parse_date
+from archiver.warc.records import ACCEPT_LANGUAGE, bare, parse_date
 
+METHOD = "__wb_method="  # in the keys of responses to other methods than GET
+LANGUAGE = "__wb_accept_language="  # in the keys of language variants
 REVISIT = "warc/revisit"  # the "media type" of a revisit: its payload is stored in another record
 
 LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers accept
@@ -109,6 +112,11 @@ def parse_strict_line(line: bytes) -> StrictLine | None:
     return StrictLine(key, timestamp, fields)
 
 
+def is_plain(entry: IndexEntry) -> bool:
+    """Return True if *entry* answers a GET without a language of its own, so that its key is that of its URL."""
+    return METHOD not in entry.key and LANGUAGE not in entry.key
+
+
 def is_revisit(entry: IndexEntry) -> bool:
     """Return True if the payload of *entry* is stored in another record."""
     return entry.mime == REVISIT
@@ -146,6 +154,11 @@ class IndexedRecord(NamedTuple):
     key: str = ""  # if not that of `url`
     query: str | None = None  # of a request with a body
     method: str = ""
+    language: str = ""  # of a language variant
+
+    def in_language(self, language: str) -> "IndexedRecord":
+        """Return the entry of a response in *language*, listed under a key of its own."""
+        return self._replace(key=_safe_key(variant_url(self.url, language)), language=language)
 
     def with_request(self, method: str, query: str | None, looked_up: str) -> "IndexedRecord":
         """Return the entry of the response to a request with a body, listed under *looked_up*."""
@@ -161,6 +174,8 @@ class IndexedRecord(NamedTuple):
         fields["digest"] = self.digest or "-"
         fields["length"] = str(self.length)
         fields["offset"] = str(self.offset)
+        if self.language:
+            fields[ACCEPT_LANGUAGE] = self.language
         fields["filename"] = filename
         if self.method:
             fields |= {"requestBody": self.query, "method": self.method}
@@ -180,7 +195,14 @@ def capture_line(capture: Capture | Resource, filename: str) -> bytes:
         status = None if capture.revisit is Profile.NOT_MODIFIED else str(capture.status or "-")
         digest, span = capture.payload_digest, capture.response
     stamp = timestamp14(capture.timestamp)
-    return IndexedRecord(address, stamp, mime, status, digest, span.offset, span.length).line(filename)
+    entry = IndexedRecord(address, stamp, mime, status, digest, span.offset, span.length)
+    language = "" if isinstance(capture, Resource) else capture.language
+    return (entry.in_language(language) if language else entry).line(filename)
+
+
+def variant_url(address: str, language: str) -> str:
+    """Return the URL whose key the variant of *address* in *language* has."""
+    return f"{address}{'&' if '?' in address else '?'}{LANGUAGE}{language}"
 
 
 def lookup_key(address: str) -> str:
@@ -300,7 +322,7 @@ def key_parts(method: str, url: str, content_type: str, length: str | None, body
     if method in ("POST", "PUT"):
         size = _size(length)
         query = None if size is None else _query(content_type, body[:size])[:LONGEST_QUERY]
-    joined = f"{url}{'&' if '?' in url else '?'}__wb_method={method}"
+    joined = f"{url}{'&' if '?' in url else '?'}{METHOD}{method}"
     return query, f"{joined}&{query}" if query else joined
 
 

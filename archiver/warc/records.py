@@ -32,6 +32,7 @@ _SHOWN = "".join(
 )  # kept in a line; other bytes are escaped as %0D
 _BYTES = re.compile(r"[0-9]{1,18}")
 _PATH = "hopsFromSeed"  # in the metadata of each visit
+ACCEPT_LANGUAGE = "acceptLanguage"  # in the response or revisit of a language variant
 _LONGEST_FIELDS = 8 << 10  # bytes of metadata in the header of a revisit; longer metadata gets its own record
 
 
@@ -139,8 +140,8 @@ def capture_headers(
     came_from = "" if peer.ip is None else _ip_field(peer.ip)
     tls = f"WARC-Protocol: {peer.tls}\r\n" if peer.tls else ""
     cipher = f"WARC-Cipher-Suite: {peer.cipher}\r\n" if peer.cipher else ""
-    revisit, payload = blocks.revisit, blocks.response.payload
-    cut = exchange.truncated
+    revisit, payload, cut = blocks.revisit, blocks.response.payload, exchange.truncated
+    variant = f"{ACCEPT_LANGUAGE}: {exchange.language}\r\n" if exchange.language else ""
     kind, refers = "response", ""
     if revisit is not None:
         kind, refers = "revisit", _refers(revisit)
@@ -150,7 +151,7 @@ def capture_headers(
     response = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {response_id}\r\n{common}{came_from}"
         f"WARC-Protocol: {exchange.framing.protocol}\r\n{tls}{cipher}{refers}"
-        f"WARC-Block-Digest: {blocks.response.block}\r\n{digest}{truncated}{blocks.notes}"
+        f"WARC-Block-Digest: {blocks.response.block}\r\n{digest}{truncated}{variant}{blocks.notes}"
         f"Content-Type: {RESPONSE_TYPE}\r\nContent-Length: {blocks.response_length}\r\n\r\n"
     )
     request = (

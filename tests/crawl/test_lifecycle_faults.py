@@ -3,12 +3,12 @@
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from archiver.crawl.build import open_crawl
 from archiver.fetch.client import Fetcher, Gate
-from archiver.http.form_post import FormPost
 from archiver.model import Exchange, ExitCode
 from fixtures.archives import captured, rows
 from fixtures.command import archiver, ended, running
@@ -25,13 +25,11 @@ class Buggy(Fetcher):
 
     at = "/p17.html"
 
-    async def fetch(
-        self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"", form: FormPost | None = None
-    ) -> Exchange:
+    async def fetch(self, address: str, gate: Gate, **asked: Any) -> Exchange:
         """As ever, but for the mistake."""
         if address.endswith(self.at):
             raise ZeroDivisionError(f"a bug at {address}")
-        return await super().fetch(address, gate, needed=needed, conditions=conditions, form=form)
+        return await super().fetch(address, gate, **asked)
 
 
 def test_a_bug_is_loud_and_loses_nothing(tmp_path: Path) -> None:

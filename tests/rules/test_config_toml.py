@@ -165,6 +165,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "TYPE": st.sampled_from(["video/*", "application/zip", "image/svg+xml"]),
     "TYPES": st.sampled_from(["", "text/html, */*;q=0.8"]),
     "LANGUAGES": st.sampled_from(["", "fr, en-GB;q=0.5"]),
+    "LANGUAGE[,LANGUAGE]": st.sampled_from(["", "fr, pt-BR"]),
     "CODING[,CODING]": st.sampled_from(["gzip", "gzip, br", "identity"]),
     "'HOSTS CERT …'": st.sampled_from(
         [

@@ -211,7 +211,7 @@ def test_a_visit_that_did_not_fail_has_no_failure() -> None:
 
 
 def test_what_robots_txt_forbids() -> None:
-    settled = conclude_unasked(Visited(_claim(), forbidden="robots.txt forbids it"), NOW)
+    settled = conclude_unasked(RULES, Visited(_claim(), forbidden="robots.txt forbids it"), NOW)
     assert (settled.event, settled.failure, settled.note) == (Event.FORBID, "robots", "robots.txt forbids it")
 
 

@@ -154,6 +154,8 @@ def state_reason(row: UrlRow, now: float, allowance: Allowance) -> str:
         case State.HELD:
             return row.note
     last = row.note or (f"answered {row.status}" if row.status else "")
+    if row.language:
+        last = _joined(f"next with Accept-Language {row.language}", last)
     if limit := held_back(row, allowance):
         return _joined(f"its host has reached {limit}", last)
     if row.due > now:
@@ -211,6 +213,7 @@ def _captures(found: Explanation) -> Iterator[str]:
     for capture in found.captures[:CAPTURES_SHOWN]:
         cut = f", cut: {capture.truncated}" if capture.truncated else ""
         cut += f", a revisit: {capture.revisit}" if capture.revisit else ""
+        cut += f", Accept-Language: {capture.language}" if capture.language else ""
         what = f"{capture.status} {capture.mime}".strip()
         yield printable(f"{iso(capture.moment)}  {what}, {volume(capture.received)}{cut}", MAX_URL)
         yield printable(f"  archive/{capture.file}, offset {capture.offset}, {capture.digest}", MAX_URL)

@@ -212,7 +212,7 @@ class VisitAdoption:
 def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
     """Return *claim* as it was when the visit happened, if its notes say so."""
     if found.notes is None:
-        return claim
+        return replace(claim, language=found.exchange.language)
     then = _claim(found)
     return replace(
         claim,
@@ -221,6 +221,7 @@ def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
         depth=then.depth,
         off_scope_hops=then.off_scope_hops,
         tries=then.tries,
+        language=then.language,
         referrer_policy=then.referrer_policy,
     )
 
@@ -238,7 +239,8 @@ def _claim(found: ScannedVisit) -> Claim:
     """Return the claim of a visit from its own records; without notes it is that of an ordinary link."""
     notes, address = found.notes, found.capture.url
     if notes is None:
-        return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
+        first = scope.priority("L", 1)
+        return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=first, language=found.exchange.language)
     priority, hops = scope.priority(notes.path, notes.depth), notes.off_scope_hops
     way = notes.hop, notes.path, notes.depth, hops, notes.tries, notes.via, notes.seed
-    return Claim(0, address, 0, *way, priority, notes.referrer_policy)
+    return Claim(0, address, 0, *way, priority, notes.referrer_policy, language=found.exchange.language)

@@ -29,7 +29,7 @@ from archiver.model import (
 )
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
-from archiver.warc.records import VisitMetadata, parse_date, profile_of, says_all, target_of
+from archiver.warc.records import ACCEPT_LANGUAGE, VisitMetadata, parse_date, profile_of, says_all, target_of
 from archiver.warc.resources import resource_of
 from archiver.warc.warcinfo import Membership, block_of, membership
 
@@ -252,6 +252,7 @@ def _found(
         interim=notes.interim if notes is not None else b"",
         surplus=notes.surplus if notes is not None else b"",
         notes=notes.remarks if notes is not None else (),
+        language=response.first(ACCEPT_LANGUAGE) or "",
     )
     address = target_of(response)
     if not address:

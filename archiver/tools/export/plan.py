@@ -18,13 +18,13 @@ from urllib.parse import unquote_to_bytes
 
 from archiver import url
 from archiver.collection.dates import DateRange
-from archiver.collection.lookup import METHOD, Holdings, closer
+from archiver.collection.lookup import Holdings, closer
 from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.extract import Document, is_page
 from archiver.extract.document import SNIFFED
 from archiver.http import beginning
-from archiver.warc.cdxj import IndexEntry, is_revisit
+from archiver.warc.cdxj import IndexEntry, is_plain, is_revisit
 from archiver.warc.members import DamagedRecord
 
 START_PAGE = "index.html"  # the start page
@@ -236,7 +236,7 @@ def _best(holdings: Holdings, group: Iterable[IndexEntry], at: DateRange) -> Ite
     own: dict[str, IndexEntry] = {}
     redirects: dict[str, IndexEntry] = {}
     for entry in group:
-        address = None if METHOD in entry.key else url.canonical(entry.url)
+        address = url.canonical(entry.url) if is_plain(entry) else None
         if address is None:
             continue
         if _has_payload(holdings, entry):

@@ -22,8 +22,9 @@ from archiver.model import Framing
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import VerifyFinding
 from archiver.url import surt
-from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, index_url, parse_strict_line
+from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, index_url, parse_strict_line, variant_url
 from archiver.warc.reader import Record
+from archiver.warc.records import ACCEPT_LANGUAGE
 
 BATCH = 1000
 
@@ -276,7 +277,8 @@ class IndexCheck:
     def _check(self, line: StrictLine) -> Iterator[tuple[str, str]]:
         entry = line.fields
         if "method" not in entry and str(entry["url"]).startswith(("http://", "https://")):
-            key = _key(str(entry["url"]))
+            spoken = str(entry.get(ACCEPT_LANGUAGE, ""))
+            key = _key(variant_url(str(entry["url"]), spoken) if spoken else str(entry["url"]))
             if key != line.key:
                 yield "index-key", f"the key is {line.key[:200]!r}, but pywb looks for {key[:200]!r}"
         file = self._file(str(entry["filename"]))
