@@ -43,6 +43,7 @@ MATCH = "match"
 KEYS: dict[str, OptionType] = {
     "rate": RATE,
     "host-concurrency": COUNT,
+    "host-bandwidth": SIZE,
     "robots": ROBOTS,
     "robots-patience": SECONDS_OR_NONE,
     "crawl-delay-cap": SECONDS_OR_NONE,

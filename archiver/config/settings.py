@@ -64,6 +64,12 @@ class PolitenessSettings:
     bandwidth: int = setting(
         0, SIZE, "Receive at most this many bytes per second on average, by delaying requests. 0: no limit."
     )
+    host_bandwidth: int = setting(
+        0,
+        SIZE,
+        "Receive at most this many bytes per second from each host on average, by slow reading and delayed requests. "
+        "0: no limit.",
+    )
     host_patience: float = setting(
         3600.0,
         SECONDS_OR_NONE,

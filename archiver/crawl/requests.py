@@ -263,6 +263,7 @@ class Requests:
         if exchange is None:
             return
         self._schedule.received(exchange.response.length, now)
+        self._schedule.host(host).receive(exchange.response.length, now - exchange.duration)
         status, began = exchange.framing.status, now - exchange.duration
         if rest := rest_after(exchange.framing, visited.claim.tries, now):
             self._schedule.host(host).wait(now + rest)

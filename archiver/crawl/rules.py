@@ -247,7 +247,9 @@ class GroupsOfHosts:
             rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
         group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
         by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
-        return GroupLimits(rate, settings.host_concurrency, FIRST, group, by_address)
+        return GroupLimits(
+            rate, settings.host_concurrency, FIRST, group, bandwidth=settings.host_bandwidth, by_address=by_address
+        )
 
 
 def schedule_of(given: Settings, now: float, *, resume: bool) -> Schedule:

@@ -19,6 +19,7 @@ Phase = Literal["recovering", "crawling", "draining", "writing", "waiting", "off
 Why = Literal[
     "rate",
     "retry-after",
+    "bandwidth",
     "our own work",
     "robots.txt",
     "retry",
@@ -228,7 +229,8 @@ def _line(host: LeasedHost, now: float) -> HostLine:
     elif host.quota_reached:
         why = "limit reached"
     elif host.earliest > now:
-        why = "asleep, next probe" if host.backing_off else "our own work" if host.rests_for_us else "retry-after"
+        ours: Why = "our own work" if host.rests_for_us else "bandwidth" if host.pays else "retry-after"
+        why = "asleep, next probe" if host.backing_off else ours
         wait = host.earliest - now
     elif not host.window and host.later < float("inf"):
         why, wait = "retry", max(0.0, host.later - now)

@@ -21,6 +21,8 @@ from archiver.model import Exchange, Framing, Truncation
 
 SLOW_GRACE = 600.0  # seconds before a slow response is judged
 SLOWEST = 1024.0  # bytes a second on average; slower responses are cut then, as a trickle could last forever
+LEAST_BANDWIDTH = 4 * SLOWEST  # bytes a second: we slow a response down no further ourselves
+EARLY = 1.0  # seconds of the bandwidth that may come early
 SETTLE = 0.002  # seconds of silence after a message until we expect no more …
 LONGEST_SETTLE = 1.0  # … and the longest time the server may go on sending
 GIVE_WAY = 6.0  # a large response waits this many times the CPU time of its last piece while small ones arrive …
@@ -99,6 +101,7 @@ class Bounds:
     max_unstated: int = 0  # of a body without a stated length; 0: no limit
     first_byte: float = 0.0  # seconds until the response begins; 0: as timeout
     max_time: float = 0.0  # seconds for the whole response; 0: no limit
+    bandwidth: int = 0  # bytes a second; 0: no limit
 
 
 class Attempt:
@@ -205,6 +208,21 @@ class Attempt:
                 await self._step(piece, began)
                 if steps.spent and not framer.done:
                     await self._cpu.wait(self._wire, steps.spent)
+            if self._bounds.bandwidth and not framer.done:
+                await self._slow_down(began)
+
+    async def _slow_down(self, began: float) -> None:
+        """Wait if the response, which *began* then, comes faster than it may; the server then has to wait too."""
+        bounds = self._bounds
+        due = self._answered + self._progress.received / max(bounds.bandwidth, LEAST_BANDWIDTH) - EARLY
+        longest = began + bounds.max_time - self._wire.awake.now() if bounds.max_time else math.inf
+        left = min(due - time.monotonic(), longest)
+        if left > 0:
+            self._wire.pause()
+            try:
+                await asyncio.sleep(left)
+            finally:
+                self._wire.resume()
 
     async def _step(self, piece: bytes, began: float) -> None:
         """Process *piece* of the block, of a response that *began* at that time."""

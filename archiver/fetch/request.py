@@ -67,8 +67,8 @@ class HostPlan:
     needed: Bounds  # of a response that is read whatever its media type is
 
     @classmethod
-    def of(cls, settings: FetchSettings, network: NetworkSettings) -> "HostPlan":
-        """Return the plan for hosts with *settings* and the time limits of *network*."""
+    def of(cls, settings: FetchSettings, network: NetworkSettings, bandwidth: int) -> "HostPlan":
+        """Return the plan for hosts with *settings*, the time limits of *network* and this *bandwidth*; 0: no limit."""
         needed = Bounds(
             settings.max_response_size,
             settings.timeout,
@@ -76,6 +76,7 @@ class HostPlan:
             settings.max_unstated_size,
             first_byte=network.first_byte_timeout,
             max_time=network.max_response_time,
+            bandwidth=bandwidth,
         )
         wanted = replace(needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
         return cls(request_fields(settings), request_fields(settings, trusted=False), wanted, needed)
@@ -87,17 +88,18 @@ class RequestMaker:
     def __init__(self, settings: SettingsByHost, guard: AddressGuard) -> None:
         self._settings = settings
         self._guard = guard
-        self._plans: dict[tuple[FetchSettings, NetworkSettings, str], HostPlan] = {}
+        self._plans: dict[tuple[FetchSettings, NetworkSettings, int, str], HostPlan] = {}
         self._withheld: set[str] = set()  # origins without secret headers, already warned about
 
     def plan(self, origin: str, language: str = "") -> HostPlan:
         """Return how the host *origin* is asked; with *language* as Accept-Language, if it is given."""
         settings = self._settings.of(origin)
-        fetch, network = settings.fetch, settings.network
-        plan = self._plans.get((fetch, network, language))
+        fetch = settings.fetch
+        key = fetch, settings.network, settings.politeness.host_bandwidth, language
+        plan = self._plans.get(key)
         if plan is None:
             spoken = in_language(fetch, language) if language else fetch
-            plan = self._plans[fetch, network, language] = HostPlan.of(spoken, network)
+            plan = self._plans[key] = HostPlan.of(spoken, *key[1:3])
         return plan
 
     def request(

@@ -13,7 +13,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from archiver.errors import FetchError
 from archiver.model import Claim
 from archiver.policy.block_pages import RefusalRecord
-from archiver.policy.limits import UNTAUGHT, GroupLimits, RateLimiter, Throttle, ThrottleState
+from archiver.policy.limits import BURST, UNTAUGHT, GroupLimits, RateLimiter, Throttle, ThrottleState
 from archiver.policy.retry import HostFailures
 from archiver.policy.robots import Rules
 
@@ -116,6 +116,7 @@ class HostMemory:
     paused: bool = False  # it refuses us: no more requests in this run
     awaits_login: bool = False  # no request but those of the login, which follows
     visit_cost: float | None = None  # seconds of a writer that the next visit is expected to need
+    paid_until: float = -NEVER  # when everything received will have had its time
     served_until: float = 0.0  # when its latest turn with the slow writer ended, on the clock of turns
 
 
@@ -171,6 +172,11 @@ class LeasedHost:
         return self.not_before <= max(self.rested, self.backlog_until)
 
     @property
+    def pays(self) -> bool:
+        """True if it waits because of its bandwidth."""
+        return self.not_before <= self.memory.paid_until - BURST
+
+    @property
     def idle(self) -> bool:
         """True if there is nothing to do, so that the lease may end."""
         return not (self.window or self.active or self.outstanding or self.needs_refill or self.backing_off)
@@ -178,6 +184,12 @@ class LeasedHost:
     def wait(self, until: float) -> None:
         """Start no request before *until*."""
         self.not_before = max(self.not_before, until)
+
+    def receive(self, size: int, began: float) -> None:
+        """Count *size* bytes of a response that *began* then; wait until the bandwidth has had time for them."""
+        if self.limits.bandwidth:
+            self.memory.paid_until = max(self.memory.paid_until, began) + size / self.limits.bandwidth
+            self.wait(self.memory.paid_until - BURST)
 
     def rest(self, until: float) -> None:
         """Do the same as `wait`, because the answers of this host give us too much work."""

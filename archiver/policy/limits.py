@@ -26,6 +26,7 @@ from math import sqrt
 from archiver.config.option_types import Rate
 from archiver.config.settings import LimitSettings
 
+BURST = 1.0  # seconds of a bandwidth that may come early, so that the parts of a page come together
 SLACK = 0.02  # of the interval: what scheduler and network may shift between our start and the server's clock …
 LEAST_SLACK = 0.01  # … in seconds, however short the interval is
 
@@ -38,6 +39,7 @@ class GroupLimits:
     concurrency: int
     first: int = 0  # requests at once to begin with, where nothing is known; 0: all that there may be
     group: str = ""  # key of the group; empty: the host is alone
+    bandwidth: int = 0  # bytes a second from each of the hosts
     by_address: str = ""  # if not empty: shared with hosts at the same address that have the same word here
 
 

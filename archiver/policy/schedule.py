@@ -18,10 +18,18 @@ from itertools import islice
 from archiver.config.option_types import Rate
 from archiver.model import Claim
 from archiver.policy.leased_host import HostMemory, LeasedHost, PolitenessGroup, PolitenessGroups, network_of
-from archiver.policy.limits import UNLIMITED, UNTAUGHT, GlobalLimits, GroupLimits, RateLimiter, Throttle, ThrottleState
+from archiver.policy.limits import (
+    BURST,
+    UNLIMITED,
+    UNTAUGHT,
+    GlobalLimits,
+    GroupLimits,
+    RateLimiter,
+    Throttle,
+    ThrottleState,
+)
 
 SPARE = 64  # groups without members that we may remember, besides one for each host
-BURST = 1.0  # seconds of the whole bandwidth that may come early, so that the parts of a page come together
 REMEMBERED = 10_000  # hosts that are not leased any more
 
 NEVER = float("inf")
@@ -68,6 +76,7 @@ class Schedule:
             memory = self._remembered.pop(host_id, None) or HostMemory()
             group = self._groups.join(limits.group or str(host_id), memory.throttle or state, limits)
             group.join()
+            not_before = max(not_before, memory.paid_until - BURST)
             self._hosts[host_id] = LeasedHost(host_id, key, limits, group, not_before, self._served, memory)
         self.refresh(host_id)
 

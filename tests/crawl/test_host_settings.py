@@ -101,7 +101,7 @@ def test_a_rebuild_judges_by_the_rules_of_each_host(tmp_path: Path, forks: Forks
     (tmp_path / "c/crawl.toml").unlink()
     done = forks.archiver("rebuild", "c", cwd=tmp_path)
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert "secret headers of single hosts are not in the WARC files; add them" in done.stderr
+    assert "secrets and files of single hosts are not in the WARC files; add them" in done.stderr
     settings = (tmp_path / "c/crawl.toml").read_text()
     assert 'header = ["X-A: b c"]' in settings
     assert "hunter2" not in settings

@@ -79,6 +79,21 @@ def test_bandwidth(tmp_path: Path, late: ThreadDelay) -> None:
         assert last - server.log[0].arrived >= over / 100_000 - 1 - JITTER - late.worst
 
 
+def test_bandwidth_of_one_host(tmp_path: Path, late: ThreadDelay) -> None:
+    """Each answer of 5 kB costs this host 0.1 seconds; the other one need not wait."""
+    rules = (HostRule(HOSTS[0], (("host-bandwidth", 50_000),)),)
+    with RawServer(site(25, 1250), hosts=HOSTS) as server:
+        crawled(tmp_path, *(server.url("/", host) for host in HOSTS), host=rules)
+        first = server.log[0].arrived
+        for host, bandwidth in ((HOSTS[0], 50_000), (HOSTS[1], 1 << 60)):
+            of_host = [row for row in server.log if row.name == host]
+            last = max(row.arrived for row in of_host)
+            ended = [row for row in of_host if row.ended is not None and row.ended < last - JITTER - late.worst]
+            assert last - first >= sum(row.sent for row in ended) / bandwidth - 1 - JITTER - late.worst
+        slow, fast = (max(row.arrived for row in server.log if row.name == host) for host in HOSTS)
+        assert slow > fast or not late.calm
+
+
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable", "302 Found"])
 def test_nothing_that_waits_at_the_gate_slips_through_a_rest(tmp_path: Path, status: str) -> None:
     """Neither what was connected already, nor what comes between the answer and its commit."""

@@ -50,6 +50,27 @@ def test_silence_before_the_first_byte_is_a_failure_and_after_it_a_cut(tmp_path:
     assert all(row.lost for row in server.log), "each connection was closed by the client"
 
 
+@pytest.mark.parametrize("chunked", [False, True], ids=["stated", "chunked"])
+def test_a_large_response_is_read_no_faster_than_its_host_may_send(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, chunked: bool
+) -> None:
+    """Only what one read returns may come early."""
+    monkeypatch.setattr("archiver.fetch.exchange.EARLY", 0.0)
+    size, bandwidth, one_read = 4 << 20, 8 << 20, 2 * HIGH_WATER
+    raw = HEAD + b"Content-Length: %d\r\n\r\n%b" % (size, bytes(size))
+    if chunked:
+        raw = HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"%x\r\n%b\r\n0\r\n\r\n" % (size, bytes(size))
+
+    async def main() -> None:
+        async with fetching(tmp_path, host_bandwidth=bandwidth) as fetcher:
+            exchange = await fetcher.fetch(server.url("/"), CountingGate())
+            assert exchange.duration >= (size - one_read) / bandwidth
+            assert taken(exchange) == raw
+
+    with RawServer({"/": keep(raw)}) as server:
+        asyncio.run(main())
+
+
 def test_a_trickle_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archiver.fetch.exchange.SLOW_GRACE", 0.2)
 

@@ -272,6 +272,42 @@ def test_bandwidth_is_kept_on_the_average() -> None:
         assert received <= 1000 * (now + 1) + 700 + 1e-6
 
 
+@given(
+    st.integers(1, 5000),
+    st.lists(st.tuples(st.integers(0, 9000), st.floats(0, 9)), min_size=1, max_size=40),
+    st.booleans(),
+)
+def test_the_bandwidth_of_a_host_is_kept_on_the_average(
+    bandwidth: int,
+    answers: list[tuple[int, float]],
+    released: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Also over the end of a lease; another host does not wait."""
+    schedule, now, received = Schedule(Rate(0), 1), 0.0, 0
+    limits = GroupLimits(Rate(0), 1, bandwidth=bandwidth)
+    largest = max(size for size, _ in answers)
+    schedule.lease(1, "http://h1", 0.0, limits=limits)
+    for number, (size, took) in enumerate(answers):
+        filled(schedule, 1, [claim(number, 1)], now)
+        found = schedule.pick(now)
+        if found is None:
+            now = schedule.next_pick()
+            found = schedule.pick(now)
+        assert found is not None
+        assert schedule.admit(1, now) == now
+        assert received <= bandwidth * (now + 1) + largest + 1e-6
+        began, now = now, now + took
+        received += size
+        schedule.host(1).receive(size, began)
+        schedule.fetched(1, now)
+        schedule.settled(1, number)
+        if released:
+            schedule.release(1)
+            schedule.lease(1, "http://h1", 0.0, limits=limits)
+    filled(schedule, 2, [claim(1000, 2)], now)
+    assert schedule.pick(now) == claim(1000, 2)
+
+
 def test_lessons_are_told_once_and_taken_up_again() -> None:
     schedule = Schedule(Rate(10), 2)
     filled(schedule, 1, [claim(1, 1)])
