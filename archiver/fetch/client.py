@@ -16,7 +16,7 @@ from archiver.fetch.connection import ConnectionPool
 from archiver.fetch.dns import Lookups, Timeouts, routed
 from archiver.fetch.exchange import Attempt, Progress, SharedCpu
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes
+from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes, keeps_connection
 from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.tls import TlsContexts
@@ -120,7 +120,7 @@ class Fetcher:
                 spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
                 attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress))
                 exchange = await (self._forwarded(attempt, wire) if wire.forwarded else attempt.run())
-                reusable = attempt.framer.reusable
+                reusable = attempt.framer.reusable and (not wire.forwarded or keeps_connection(exchange))
                 if attempt.disturbed:
                     self._pool.distrust(origin)
             finally:

@@ -22,6 +22,7 @@ from archiver import url
 from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, proxy_address
 from archiver.config.settings import SettingsByHost, values_of
 from archiver.errors import SHORTAGES, ConfigError, Failure, FetchError, ProxyError
+from archiver.model import Exchange
 
 HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
 MAX_HEAD = 16 << 10  # bytes of a proxy's answer to CONNECT
@@ -139,6 +140,18 @@ def _environment_proxies() -> tuple[dict[str, Proxy], Callable[[str], bool]]:
             except ConfigError as error:
                 raise ConfigError(f"{scheme.upper()}_PROXY in the environment: {error}") from None
     return found, bypasses
+
+
+def keeps_connection(exchange: Exchange | None) -> bool:
+    """Return True if a proxy of the kind http has said that it reads another request on the connection of *exchange*.
+
+    tinyproxy reads one, and may relay what follows to the site as it comes, with our login. It takes away what the
+    site says of its own connection.
+    """
+    if exchange is None:
+        return False
+    said = (*exchange.framing.all("connection"), *exchange.framing.all("proxy-connection"))
+    return "keep-alive" in {word.strip().lower() for field in said for word in field.split(",")}
 
 
 class ProxyTunnels:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.torture import Plan, Torture, served
+from fixtures.kill_checks import SENTINEL
+from fixtures.proxies import RestartedProxy, needs_microsocks, needs_tinyproxy
+from fixtures.torture import PROXY, Plan, Torture, served
 
 KILLS = 250 if os.environ.get("ARCHIVER_LONG") else 5  # of each of the two crawls
+PROXY_KILLS = 12
 URLS = 500 if os.environ.get("ARCHIVER_LONG") else 300
 SEED = int(os.environ.get("ARCHIVER_TORTURE_SEED", "1"))
 
@@ -19,6 +22,20 @@ pytestmark = [
     pytest.mark.timeout(600 if KILLS == 5 else 7200),
     pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups"),
 ]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param("tinyproxy", marks=needs_tinyproxy), pytest.param("microsocks", marks=needs_microsocks)],
+)
+def test_kills_of_a_crawl_and_its_proxy(tmp_path: Path, program: str) -> None:
+    """The archive is that of an undisturbed crawl. Only requests in flight are repeated; none goes past the proxy."""
+    with served(URLS) as (server, sites), RestartedProxy(program, PROXY, tmp_path) as proxy:
+        figures = Torture(tmp_path, server, sites, Plan(PROXY_KILLS, SEED, size=200_000), proxy).run(print)
+        assert {row.client for row in server.log if row.target != SENTINEL} == {PROXY}
+    print(figures.table())
+    assert figures.kills >= PROXY_KILLS - 2
+    assert figures.requests == figures.urls + figures.repeated
 
 
 def test_many_kills(tmp_path: Path) -> None:

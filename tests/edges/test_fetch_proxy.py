@@ -107,6 +107,21 @@ def test_the_login_of_an_http_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert len(server.log) == 1
 
 
+@needs_tinyproxy
+def test_the_login_is_not_relayed_to_a_site_that_keeps_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tinyproxy reads one request. Behind a chunked answer it relays what follows as it comes, with the login."""
+    monkeypatch.setenv("WAY_IN", "ann:hunter2")
+    said = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n%bKeep-Alive: max=9\r\n\r\n2\r\nhi\r\n0\r\n\r\n"
+    said %= b"Connection: keep-alive\r\nProxy-Connection: keep-alive\r\n"
+    with tinyproxy(tmp_path, PROXY, "BasicAuth ann hunter2") as port, RawServer(otherwise=keep(said)) as server:
+        urls = [server.url(f"/{number}") for number in range(3)]
+        asyncio.run(fetched(tmp_path, f"http://env:WAY_IN@127.0.0.1:{port}", *urls))
+    assert [row.target for row in server.log] == ["/0", "/1", "/2"]
+    assert not [row for row in server.log if b"roxy-auth" in row.request.lower()]
+
+
 @needs_microsocks
 def test_the_login_of_a_socks_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORD", "hunter2")
