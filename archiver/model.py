@@ -236,7 +236,7 @@ class Peer:
 
 
 class Lookup(NamedTuple):
-    """The answer of the system's resolver for one host name."""
+    """The answer of the resolver for one host name."""
 
     host: str
     addresses: tuple[str, ...]  # all of them, in the resolver's order

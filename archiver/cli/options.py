@@ -48,6 +48,15 @@ class SettingOption(click.Option):
         self.title = title
 
 
+class _IPVersionOption(click.Option):
+    """The short form of `--ip-version` that curl and wget have: -4 or -6."""
+
+    def __init__(self, version: str) -> None:
+        text = f"Connect over IPv{version} only: --ip-version {version}."
+        super().__init__([f"-{version}", f"--ipv{version}"], is_flag=True, help=text)
+        self.title = TITLES["network"]
+
+
 def _parser(key: str, kind: OptionType) -> Callable[[str], Any]:
     """Return a function from text to value; its errors have the same words as those of crawl.toml."""
 
@@ -75,7 +84,14 @@ def given_settings(values: dict[str, Any]) -> dict[str, Any]:
     """Return those of the options' *values* that were given, even if the value is None (`--max-depth none`)."""
     source = click.get_current_context().get_parameter_source
     known = (entry.name for _, entry in every_setting() if entry.metadata["option"])
-    return {name: values[name] for name in known if source(name) is not ParameterSource.DEFAULT}
+    given = {name: values[name] for name in known if source(name) is not ParameterSource.DEFAULT}
+    versions = {version for version in ("4", "6") if values[f"ipv{version}"]}
+    versions |= {given["ip_version"]} if "ip_version" in given else set()
+    if len(versions) > 1:
+        raise ConfigError("-4, -6 and --ip-version contradict each other; give one of them, or none for both")
+    if versions:
+        given["ip_version"] = versions.pop()
+    return given
 
 
 class GroupedCommand(click.Command):
@@ -91,7 +107,7 @@ class GroupedCommand(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                title = param.title if isinstance(param, SettingOption) else GENERAL
+                title = param.title if isinstance(param, SettingOption | _IPVersionOption) else GENERAL
                 sections.setdefault(title, []).append(record)
         for title in sorted(sections, key=[*TITLES.values(), GENERAL].index):
             with formatter.section(title):
@@ -169,6 +185,8 @@ def crawl_options() -> list[click.Parameter]:
     """Return the options of a command that runs a crawl: one for every setting, and for more or less output."""
     return [
         *(SettingOption(TITLES[name], entry) for name, entry in every_setting() if entry.metadata["option"]),
+        _IPVersionOption("4"),
+        _IPVersionOption("6"),
         click.Option(
             ["--load-cookies"],
             multiple=True,

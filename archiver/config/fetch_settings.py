@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from archiver.config.addresses import ANY, DNS_SERVER, IP_VERSION, RESOLVE, SOURCE_ADDRESS
 from archiver.config.auth import AUTH, AuthRule
 from archiver.config.logins import LOGIN, Login
 from archiver.config.option_types import (
@@ -126,7 +127,20 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """How long to wait for name servers, connections and responses."""
+    """How to find hosts, how to leave this machine, and how long to wait."""
+
+    resolve: tuple[str, ...] = setting(
+        (),
+        RESOLVE,
+        "Use this address for a host, without a DNS lookup. HOST:PORT=ADDRESS: only for this port. A private address "
+        "also needs --allow-private.",
+        many=True,
+    )
+    dns_server: tuple[str, ...] = setting(
+        (), DNS_SERVER, "Look names up with this DNS server instead of the system's resolver.", many=True
+    )
+    source_address: str = setting("", SOURCE_ADDRESS, "Connect from this address of this machine.")
+    ip_version: str = setting(ANY, IP_VERSION, "Connect over IPv4 or IPv6 only. Short: -4, -6.")
 
     dns_timeout: float = setting(0.0, SECONDS_OR_NONE, "Give up a DNS lookup after this long. 0: 15 seconds.")
     connect_timeout: float = setting(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from archiver.config.addresses import IP_VERSION, SOURCE_ADDRESS
 from archiver.config.auth import AUTH, check_owner, covers, is_host_pattern
 from archiver.config.option_types import (
     ACCEPT,
@@ -58,6 +59,8 @@ KEYS: dict[str, OptionType] = {
     "accept-language": LANGUAGES,
     "also-accept-language": LANGUAGE_LIST,
     "accept-encoding": ACCEPT_ENCODING,
+    "source-address": SOURCE_ADDRESS,
+    "ip-version": IP_VERSION,
     "timeout": SECONDS,
     "dns-timeout": SECONDS_OR_NONE,
     "connect-timeout": SECONDS_OR_NONE,

@@ -13,8 +13,9 @@ from archiver import url
 from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.connection import ConnectionPool
-from archiver.fetch.dns import Lookups, Timeouts, routed
+from archiver.fetch.dns import Lookups, routed
 from archiver.fetch.exchange import Attempt, Progress, SharedCpu
+from archiver.fetch.network import Timeouts
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes, keeps_connection
 from archiver.fetch.request import RequestMaker, absolute_form

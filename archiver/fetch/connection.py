@@ -1,13 +1,13 @@
-"""Connections made by aiohttp, whose bytes go to our own framer. Only this file uses aiohttp's internals.
+"""Connections in aiohttp's protocol, whose bytes go to our own framer. Only this file uses aiohttp's internals.
 
-aiohttp resolves names, connects (happy eyeballs) and does TLS. Its HTTP parser never sees a byte: it rejects responses
-that real servers send, and it can assign a response to the wrong URL. Idle connections wait in our own pool.
-If there is no name to resolve and no TLS, the event loop connects directly.
+aiohttp brings the resolver, the protocol and the TLS contexts, aiohappyeyeballs the race between addresses. aiohttp's
+connector does not connect: after an invalid certificate it goes on to the next address, which may be silent. Its HTTP
+parser never sees a byte: it rejects responses that real servers send, and it can assign a response to the wrong URL.
+Idle connections wait in our own pool. If there is no name to resolve and no TLS, the event loop connects directly.
 
-We hook into aiohttp at five places: `ThreadedResolver._loop` looks names up, `TCPConnector._factory` builds our
-protocol, `connect()` lends it, `Connection.close()` ends it, and `_get_ssl_context` checks certificates through a
-proxy too. `tests/edges/test_aiohttp_seams.py` fails if an
-upgrade of aiohttp changes one of them.
+We hook into aiohttp at three places: `ThreadedResolver._loop` looks names up, `ResponseHandler` is our protocol, and
+`_get_ssl_context` returns the TLS context. `tests/edges/test_aiohttp_seams.py` fails if an upgrade of aiohttp changes
+one of them.
 
 Invariants: the guard has accepted the other end of every connection that is used; behind a proxy that resolves names,
 the name. Connections are kept by origin, which always leads to the same proxy. Bytes that arrive on a used
@@ -21,11 +21,12 @@ import socket
 import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
 import aiohttp
+from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, start_connection
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from yarl import URL
@@ -40,9 +41,10 @@ from archiver.fetch.dns import (
     Lookups,
     RememberingResolver,
     SharedLookup,
-    Timeouts,
     remember,
 )
+from archiver.fetch.name_servers import NameServers
+from archiver.fetch.network import GivenAddresses, LocalEnd, LocalEnds, Timeouts, name_servers
 from archiver.fetch.private_networks import AddressGuard, spelled_address
 from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
 from archiver.fetch.tls import TlsContexts
@@ -53,6 +55,7 @@ UNCLOSED = "the TLS connection ended without close_notify, so the response may b
 TIMER_TOLERANCE = 0.5  # seconds by which aiohttp's timers may be early
 CLOSE_TIMEOUT = 1.0  # seconds for aborted connections to report that they are closed; usually at once
 IDLE_SHARE = 4  # idle connections get one file descriptor in this many
+NEXT_ADDRESS = 0.25  # seconds after which the next address is tried beside the last one
 MAX_ADDRESSES = 4  # of a host that are tried through a proxy, one after the other
 MAX_KNOWN = 4096  # origins with remembered state …
 MAX_REQUESTS = 256  # … and with cached connection settings: a few KB each, quickly rebuilt
@@ -112,16 +115,6 @@ class RawProtocol(ResponseHandler):
         self.pool.alive.discard(self)
 
 
-class Connector(aiohttp.TCPConnector):
-    """aiohttp's connector without a DNS cache of its own: the resolver caches."""
-
-    def clear_dns_cache(self, host: str | None = None, port: int | None = None) -> None:
-        """Forget all DNS answers."""
-        if isinstance(self._resolver, RememberingResolver):
-            self._resolver.forget()
-        super().clear_dns_cache(host, port)
-
-
 class ConnectionPool:
     """The pool of connections. Certificates are checked, but hosts that fail the check are fetched all the same."""
 
@@ -138,6 +131,10 @@ class ConnectionPool:
         self._routes = routes or ProxyRoutes(SettingsByHost(Settings()))
         self.tunnels = ProxyTunnels()
         self._timeouts = timeouts
+        common = timeouts.settings.common
+        self._ends = LocalEnds(timeouts.settings)
+        given = GivenAddresses(common.network.resolve)
+        given.check(self._routes)
         loop = self._loop = asyncio.get_running_loop()
         self.awake = AwakeClock(loop)
         self.pauses = SharedTimers(loop)
@@ -146,12 +143,13 @@ class ConnectionPool:
         lookups = lookups or Lookups()
         system = aiohttp.ThreadedResolver()
         system._loop = lookups  # type: ignore[assignment]  # noqa: SLF001  it uses only the two look-ups of a loop
-        self._resolver = GuardedResolver(guard, system)
+        servers = name_servers(common)
+        names = NameServers(servers, system, timeouts.longest_look_up()) if servers else system
+        self._resolver = GuardedResolver(guard, names, given)
         self._names = RememberingResolver(self._resolver, lookups)
-        self._connector = Connector(limit=0, use_dns_cache=False, resolver=self._names)
         self.alive: set[RawProtocol] = set()
         self._new_protocol = partial(RawProtocol, loop, self)
-        self._connector._factory = self._new_protocol  # type: ignore[assignment]  # noqa: SLF001  see the module docstring
+        self._connector = aiohttp.TCPConnector(limit=0, resolver=self._names)
         self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
         self._unverified: OrderedDict[str, None] = OrderedDict()
         self._distrusted: OrderedDict[str, None] = OrderedDict()
@@ -194,7 +192,7 @@ class ConnectionPool:
         if (address := spelled_address(host)) is not None:
             return str(address)
         whole = URL(origin + "/", encoded=True)
-        return await self._names.first(whole.raw_host or host, whole.port or 0)
+        return await self._names.first(whole.raw_host or host, whole.port or 0, self._family(origin, proxy))
 
     def distrust(self, origin: str) -> None:
         """Allow one exchange per connection to *origin* from now on: it sent data that no request asked for."""
@@ -218,6 +216,15 @@ class ConnectionPool:
         if leaving:  # uvloop does not report a connection aborted while it is being made
             await asyncio.wait(leaving, timeout=CLOSE_TIMEOUT)
 
+    def _family(self, origin: str, proxy: Proxy | None) -> socket.AddressFamily:
+        """Return the family of addresses that may be used for *origin*."""
+        family = self._ends.of(origin).family
+        if proxy is None or proxy.address.kind != "socks4":
+            return family
+        if family == socket.AF_INET6:
+            raise FetchError(Failure.CONNECT, f"proxy {proxy.name}: SOCKS4 knows no IPv6 addresses")
+        return socket.AF_INET
+
     async def _connect_unverified(self, origin: str) -> Wire:
         try:
             return await self._connect_new(origin)
@@ -232,6 +239,7 @@ class ConnectionPool:
         self._guard.check(host)  # names are checked when they are resolved
         notes: tuple[str, ...] = (UNVERIFIED,) if origin in self._unverified else ()
         proxy = self._routes.of(origin)
+        self._ends.of(origin)  # refuses an address of the wrong family
         is_direct = origin.startswith("http://") and spelled_address(host) is not None
         if proxy is not None:
             notes = (*notes, f"proxy:{proxy.name}")
@@ -239,7 +247,7 @@ class ConnectionPool:
         elif is_direct:
             protocol, release = await self._connect_directly(origin, host)
         else:
-            protocol, release = await self._connect_with_aiohttp(origin)
+            protocol, release = await self._connect_by_name(origin)
         if protocol.transport is None:
             release()
             raise ConnectionResetError(f"{origin} closed the connection at once")
@@ -256,7 +264,9 @@ class ConnectionPool:
         """Connect to an address: no name to resolve, no TLS."""
         number = origin[len("http://") + len(host) + 1 :]
         async with asyncio.timeout(self._timeouts.connect(origin)):
-            _, protocol = await self._loop.create_connection(self._new_protocol, host.strip("[]"), int(number or 80))
+            _, protocol = await self._loop.create_connection(
+                self._new_protocol, host.strip("[]"), int(number or 80), local_addr=self._ends.of(origin).place
+            )
         return protocol, protocol.close
 
     async def _connect_by_proxy(self, proxy: Proxy, origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
@@ -266,7 +276,7 @@ class ConnectionPool:
         name, port = request.url.raw_host or host.strip("[]"), request.url.port or 0
         spelled, patience = spelled_address(host), self._timeouts.connect(origin)
         if proxy.forwards(origin):
-            protocol = await self._reach_proxy(proxy, patience)
+            protocol = await self._reach_proxy(proxy, patience, self._ends.of(origin))
             site = str(spelled) if spelled is not None else None
         else:
             tunnel, site = await self._tunnel(proxy, origin, name, port)
@@ -289,52 +299,93 @@ class ConnectionPool:
 
     async def _tunnel(self, proxy: Proxy, origin: str, name: str, port: int) -> tuple[socket.socket, str | None]:
         """Return a socket that *proxy* has connected to *name*, and the address of *name* if we know it."""
-        patience = self._timeouts.connect(origin)
+        patience, leaves_by = self._timeouts.connect(origin), self._ends.of(origin).address
         if spelled_address(name) is not None:
-            return await self.tunnels.open(proxy, name, port, patience), name
+            return await self.tunnels.open(proxy, (name, port), patience, leaves_by), name
         if proxy.resolves:
-            return await self.tunnels.open(proxy, name.rstrip("."), port, patience), None
-        family = socket.AF_INET if proxy.address.kind == "socks4" else socket.AF_UNSPEC
+            return await self.tunnels.open(proxy, (name.rstrip("."), port), patience, leaves_by), None
         failed = FetchError(Failure.DNS, f"host name {name} has no address")
-        addresses = await self._names.addresses(name, port, family, self._timeouts.look_up(origin))
-        for address in addresses[:MAX_ADDRESSES]:
+        found = await self._names.addresses(name, port, self._family(origin, proxy), self._timeouts.look_up(origin))
+        addresses = found[:MAX_ADDRESSES]
+        for address in addresses:
             site = address.partition("%")[0]
             try:
-                return await self.tunnels.open(proxy, site, port, patience), site
+                return await self.tunnels.open(proxy, (site, port), patience / len(addresses), leaves_by), site
             except FetchError as error:
-                if error.failure is not Failure.CONNECT:
+                if error.failure is not Failure.CONNECT and not isinstance(error.__cause__, TimeoutError):
                     raise
                 failed = error
         raise failed
 
-    async def _reach_proxy(self, proxy: Proxy, patience: float) -> RawProtocol:
+    async def _reach_proxy(self, proxy: Proxy, patience: float, end: LocalEnd) -> RawProtocol:
         place = proxy.address.host.strip("[]"), proxy.address.port
         try:
             async with asyncio.timeout(patience):
-                _, protocol = await self._loop.create_connection(self._new_protocol, *place)
+                _, protocol = await self._loop.create_connection(self._new_protocol, *place, local_addr=end.place)
         except TimeoutError:
             raise self.tunnels.failed(proxy, OSError(errno.ETIMEDOUT, "")) from None
         except OSError as error:
             raise self.tunnels.failed(proxy, error) from error
         return protocol
 
-    async def _connect_with_aiohttp(self, origin: str) -> tuple[RawProtocol, Callable[[], None]]:
-        request = self._request_to(origin)
+    async def _connect_by_name(self, origin: str) -> tuple[RawProtocol, Callable[[], None]]:
+        request, end = self._request_to(origin), self._ends.of(origin)
+        name, port = request.url.raw_host or "", request.url.port or 0
         longest, patience = self._timeouts.look_up(origin), self._timeouts.connect(origin)
-        name = request.url.raw_host or ""
-        if longest is not None and spelled_address(url.host(f"{origin}/")) is None:
-            try:  # the connector then finds the answer in the cache
-                await self._names.resolve(name, request.url.port or 0, socket.AF_UNSPEC, longest)
-            except OSError as error:
-                raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
-        timeout = aiohttp.ClientTimeout(total=None, connect=patience, sock_connect=patience)
-        connection = await self._connector.connect(request, [], timeout)
-        protocol = connection.protocol
-        if not isinstance(protocol, RawProtocol):
-            connection.close()
-            raise ConnectionResetError(f"{origin} closed the connection at once")
-        protocol.answer = self._resolver.answer(name, request.url.port or 0)
-        return protocol, connection.close
+        async with asyncio.timeout(patience if longest is None else None) as limit:
+            places = await self._places(request, end.family, longest)
+            if longest is not None:  # the connection has a limit of its own
+                limit.reschedule(self._loop.time() + patience)
+            protocol = await self._dial(request, places, end)
+        protocol.answer = self._resolver.answer(name, port)
+        return protocol, protocol.close
+
+    async def _places(
+        self, request: ClientRequest, family: socket.AddressFamily, longest: float | None
+    ) -> Sequence[AddrInfoType]:
+        """Return the addresses for *request* in the form of `getaddrinfo`."""
+        name, port = request.url.raw_host or "", request.url.port or 0
+        if spelled_address(name) is not None:
+            return addr_to_addr_infos((name, port)) or ()
+        try:
+            found = await self._names.resolve(name, port, family, longest)
+        except OSError as error:
+            raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
+        return [place for each in found for place in addr_to_addr_infos((each["host"], port)) or ()]
+
+    async def _dial(self, request: ClientRequest, places: Sequence[AddrInfoType], end: LocalEnd) -> RawProtocol:
+        """Return a connection to the first of *places* that answers, with TLS if *request* needs it.
+
+        The next place is tried if one fails, or has not answered after `NEXT_ADDRESS` (RFC 8305).
+        """
+        context = self._connector._get_ssl_context(request)  # noqa: SLF001  see the module docstring
+        name = (request.url.raw_host or "").rstrip(".") if context else None
+        while True:
+            connected = await start_connection(
+                places,
+                local_addr_infos=addr_to_addr_infos(end.place),
+                happy_eyeballs_delay=NEXT_ADDRESS,
+                loop=self._loop,
+            )
+            peer: object = None
+            try:
+                peer = connected.getpeername()
+                _, protocol = await self._loop.create_connection(
+                    self._new_protocol, sock=connected, ssl=context, server_hostname=name
+                )
+            except ssl.SSLCertVerificationError:  # that is not for another address to mend
+                connected.close()
+                raise
+            except OSError:  # TLS failed
+                connected.close()
+                if len(places) < 2:
+                    raise
+                places = [each for each in places if each[4] != peer][: len(places) - 1]
+            except BaseException:
+                connected.close()
+                raise
+            else:
+                return protocol
 
     def _request_to(self, origin: str) -> ClientRequest:
         """Return what aiohttp needs to know of *origin*."""

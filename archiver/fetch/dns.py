@@ -18,19 +18,21 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError
+from archiver.fetch.name_servers import NameServerError, entry
+from archiver.fetch.network import LONGEST_LOOK_UP, GivenAddresses, family_name
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Lookup
 
 MOST = 128  # concurrent look-ups; each blocks a thread until the name server answers …
 RESERVED = 32  # … and this many are reserved for names that were found before
 PER_DOMAIN = 4  # concurrent look-ups for one registered domain
-LONGEST = 15.0  # seconds until we stop waiting; systems give up after 10 to 30
+MAX_ADDRESSES = 8  # of a host that connections try
 
 Domains = Callable[[], Callable[[str], str]]
 Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
@@ -92,7 +94,7 @@ def _fail(done: "asyncio.Future[Any]", error: BaseException) -> None:
 class Lookups:
     """Limits concurrent look-ups. *load_domains* returns the function from a name to its registered domain."""
 
-    def __init__(self, load_domains: Domains = lambda: str, longest: float = LONGEST) -> None:
+    def __init__(self, load_domains: Domains = lambda: str, longest: float = LONGEST_LOOK_UP) -> None:
         self._threads = LookupThreads("lookup")
         self._load_domains = load_domains
         self._domain_of: Callable[[str], str] | None = None
@@ -203,44 +205,36 @@ class SharedLookup:
         return lookup
 
 
-class Timeouts:
-    """The time limits that hosts have for look-ups and connections."""
-
-    def __init__(self, settings: SettingsByHost) -> None:
-        self._settings = settings
-
-    def connect(self, origin: str) -> float:
-        """Return the seconds that a new connection to *origin* may take."""
-        settings = self._settings.of(origin)
-        return settings.network.connect_timeout or settings.fetch.timeout
-
-    def look_up(self, origin: str) -> float | None:
-        """Return the seconds for a look-up that has a limit of its own; None if the connection's limit includes it."""
-        network = self._settings.of(origin).network
-        return (network.dns_timeout or LONGEST) if network.dns_timeout or network.connect_timeout else None
-
-
 class GuardedResolver(AbstractResolver):
-    """A resolver that returns only the addresses that the guard allows."""
+    """A resolver that returns only the addresses that the guard allows: those *given* by the user, or looked up."""
 
-    def __init__(self, guard: AddressGuard, resolver: AbstractResolver) -> None:
+    def __init__(self, guard: AddressGuard, resolver: AbstractResolver, given: GivenAddresses | None = None) -> None:
         self._guard = guard
         self._resolver = resolver
+        self._given = given or GivenAddresses(())
         self._answers: OrderedDict[tuple[str, int], SharedLookup] = OrderedDict()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the allowed addresses of *host*."""
+        if own := self._given.of(host, port):  # there is no look-up to record
+            return self._chosen(host, [entry(host, each, port) for each in own], family)
         started = time.time_ns() // 1000
         found = await self._resolver.resolve(host, port, family)
-        chosen = self._guard.choose(host, found)
+        chosen = self._chosen(host, found, family)
         addresses = tuple(
             each["host"].partition("%")[0] for each in found
         )  # without the zone, which is local to this machine
         key = host.rstrip("."), port
         remember(self._answers, key, SharedLookup(Lookup(key[0], addresses, started)))
         return chosen
+
+    def _chosen(self, host: str, found: list[ResolveResult], family: int) -> list[ResolveResult]:
+        usable = [each for each in found if family in (socket.AF_UNSPEC, _family(each))]
+        if not usable:
+            raise OSError(errno.EADDRNOTAVAIL, f"{host} has no {family_name(family)} address")
+        return interleaved(self._guard.choose(host, usable))[:MAX_ADDRESSES]
 
     def answer(self, host: str, port: int) -> SharedLookup | None:
         """Return the latest answer for *host*; None if it was not looked up."""
@@ -281,9 +275,9 @@ class RememberingResolver(AbstractResolver):
             task.add_done_callback(partial(self._asked, key))
         return await asyncio.shield(task)
 
-    async def first(self, host: str, port: int) -> str:
+    async def first(self, host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> str:
         """Return the first address of *host*, "" if the answer is empty; raise `FetchError` if it does not resolve."""
-        return next(iter(await self.addresses(host, port)), "")
+        return next(iter(await self.addresses(host, port, family)), "")
 
     async def addresses(
         self, host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC, longest: float | None = None
@@ -332,8 +326,23 @@ def remember(known: OrderedDict[Any, Any], key: Any, value: Any, most: int = MAX
         known.popitem(last=False)
 
 
+def interleaved(found: list[ResolveResult]) -> list[ResolveResult]:
+    """Return *found* with IPv6 and IPv4 in turn, beginning with the family of the first (RFC 8305)."""
+    first = [each for each in found if _family(each) == _family(found[0])]
+    second = [each for each in found if _family(each) != _family(found[0])]
+    return [each for pair in zip_longest(first, second) for each in pair if each is not None]
+
+
+def _family(found: ResolveResult) -> int:
+    return socket.AF_INET6 if ":" in found["host"] else socket.AF_INET
+
+
 def unresolved(host: str, error: Exception) -> str:
     """Return in words why *host* has no address."""
+    if isinstance(error, NameServerError):
+        return f"host name {host} does not resolve ({error})"
     if isinstance(error, OSError) and error.errno == errno.ETIMEDOUT:
         return f"no name server answers for {host}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return str(error.strerror)
     return f"host name {host} does not resolve"

@@ -160,12 +160,15 @@ class ProxyTunnels:
     def __init__(self) -> None:
         self.answering: set[str] = set()  # names of proxies that have answered since they last failed
 
-    async def open(self, proxy: Proxy, host: str, port: int, seconds: float) -> socket.socket:
-        """Return a socket that *proxy* has connected to *host* within *seconds*; raise `FetchError` if it fails."""
-        dial = _dial_http if proxy.address.kind == "http" else _dial_socks
+    async def open(self, proxy: Proxy, site: tuple[str, int], seconds: float, leaves_by: str = "") -> socket.socket:
+        """Return a socket that *proxy* has connected to *site* within *seconds*; raise `FetchError` if it fails.
+
+        *leaves_by*: the address of this machine from which to connect to the proxy.
+        """
+        (host, port), dial = site, _dial_http if proxy.address.kind == "http" else _dial_socks
         try:
             async with asyncio.timeout(seconds):
-                connected = await dial(proxy, host, port)
+                connected = await dial(proxy, host, port, leaves_by)
         except TimeoutError as error:
             raise self.timed_out(proxy, f"no connection to {host} within {seconds:g} s") from error
         except ProxyError:
@@ -196,7 +199,7 @@ def _unreachable(proxy: Proxy, error: OSError) -> ProxyError:
     return ProxyError(proxy.name, os.strerror(error.errno or 0) if known else error.strerror or "no connection")
 
 
-async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
+async def _dial_socks(proxy: Proxy, host: str, port: int, leaves_by: str) -> socket.socket:
     import python_socks.async_.asyncio  # noqa: PLC0415 - takes a fiftieth of a second, and few crawls need it
 
     address = proxy.address
@@ -207,7 +210,7 @@ async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
         kind, address.host.strip("[]"), address.port, proxy.user, proxy.password, rdns=True
     )
     try:
-        return await client.connect(host, port, timeout=OWN_TIMEOUT)
+        return await client.connect(host, port, timeout=OWN_TIMEOUT, local_addr=(leaves_by, 0) if leaves_by else None)
     except python_socks.ProxyTimeoutError:
         raise TimeoutError from None
     except OSError as error:
@@ -221,10 +224,10 @@ async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
         raise ProxyError(proxy.name, reason) from error
 
 
-async def _dial_http(proxy: Proxy, host: str, port: int) -> socket.socket:
+async def _dial_http(proxy: Proxy, host: str, port: int, leaves_by: str) -> socket.socket:
     """Send CONNECT. The answer is read byte by byte at its end: what follows belongs to the site."""
     try:
-        connected = await _reached(proxy.address)
+        connected = await _reached(proxy.address, leaves_by)
     except OSError as error:
         raise _unreachable(proxy, error) from error
     place = f"{f'[{host}]' if ':' in host else host}:{port}".encode()
@@ -244,8 +247,8 @@ async def _dial_http(proxy: Proxy, host: str, port: int) -> socket.socket:
     return connected
 
 
-async def _reached(address: ProxyAddress) -> socket.socket:
-    """Return a socket connected to the proxy at *address*."""
+async def _reached(address: ProxyAddress, leaves_by: str) -> socket.socket:
+    """Return a socket connected to the proxy at *address*, from our address *leaves_by* if that is given."""
     loop, failed = asyncio.get_running_loop(), OSError("no address")
     for family, kind, protocol, _, place in await loop.getaddrinfo(
         address.host.strip("[]"), address.port, type=socket.SOCK_STREAM
@@ -253,6 +256,8 @@ async def _reached(address: ProxyAddress) -> socket.socket:
         connected = socket.socket(family, kind, protocol)
         try:
             connected.setblocking(False)
+            if leaves_by:
+                connected.bind((leaves_by, 0))
             await loop.sock_connect(connected, place)
         except OSError as error:
             connected.close()

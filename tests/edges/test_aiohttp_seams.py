@@ -10,11 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import aiohappyeyeballs
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection, TCPConnector
+from aiohttp.connector import TCPConnector
 from yarl import URL
 
 from archiver.fetch.connection import ConnectionPool, RawProtocol
@@ -36,14 +37,14 @@ def parameters(function: object) -> list[str]:
 
 
 def test_called_functions_accept_our_arguments() -> None:
-    assert parameters(TCPConnector.connect) == ["self", "req", "traces", "timeout"], "connect() has other parameters"
     assert parameters(TCPConnector._get_ssl_context) == ["self", "req"], "the context of TLS is found in another way"
     wanted = {"method", "url", "loop", "ssl"}
     assert wanted <= set(parameters(ClientRequest.__init__)), f"ClientRequest no longer takes all of {wanted}"
-    assert parameters(Connection.close) == ["self"]
-    assert {"limit", "ttl_dns_cache", "resolver"} <= {
+    assert {"limit", "resolver"} <= {
         name for kind in TCPConnector.__mro__ for name in inspect.signature(kind).parameters
     }, "TCPConnector lost a setting"
+    wanted = {"addr_infos", "local_addr_infos", "happy_eyeballs_delay", "loop"}
+    assert wanted <= set(parameters(aiohappyeyeballs.start_connection))
 
 
 @pytest.mark.parametrize("name", ["connection_made", "connection_lost", "data_received", "eof_received"])
@@ -71,7 +72,7 @@ def test_new_connections_use_our_protocol(*, tls: bool) -> None:
         lines = ConnectionPool(timeouts(5.0), GUARD)
         wire = await lines.connect(server.url("/").rstrip("/"))
         protocol = wire._protocol
-        assert isinstance(protocol, RawProtocol), "TCPConnector._factory does not make the protocols any more"
+        assert isinstance(protocol, RawProtocol)
         assert protocol._parser is None, "a parser is at work inside the connection"
         assert len(lines.alive) == 1
         wire.send(REQUEST)
@@ -123,17 +124,11 @@ def test_a_closed_connector_makes_no_connections() -> None:
     asyncio.run(main())
 
 
-def test_the_translated_errors_exist_with_their_attributes() -> None:
+def test_a_failed_look_up_keeps_its_error() -> None:
     async def main() -> None:
-        async with TCPConnector(resolver=aiohttp.ThreadedResolver()) as connector:
-            request = ClientRequest("GET", URL("http://nowhere.invalid/"), loop=asyncio.get_running_loop())
-            with pytest.raises(aiohttp.ClientConnectorDNSError) as caught:
-                await connector.connect(request, [], aiohttp.ClientTimeout(connect=5))
-            assert caught.value.host == "nowhere.invalid"
-            request = ClientRequest("GET", URL("http://127.0.0.1:1/"), loop=asyncio.get_running_loop())
-            with pytest.raises(aiohttp.ClientConnectorError) as refused:
-                await connector.connect(request, [], aiohttp.ClientTimeout(connect=5))
-            assert refused.value.os_error.errno
+        request = ClientRequest("GET", URL("http://nowhere.invalid/"), loop=asyncio.get_running_loop())
+        error = aiohttp.ClientConnectorDNSError(request.connection_key, OSError(1, "why"))
+        assert (error.host, error.os_error.strerror) == ("nowhere.invalid", "why")
 
     asyncio.run(main())
 

@@ -10,7 +10,8 @@ import pytest
 from archiver.config.host_rules import host_rule
 from archiver.errors import Failure, FetchError
 from archiver.fetch.connection import ConnectionPool
-from archiver.fetch.dns import LONGEST, Lookups
+from archiver.fetch.dns import Lookups
+from archiver.fetch.network import LONGEST_LOOK_UP
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Truncation
 from fixtures.badserver import ENDLESS
@@ -119,7 +120,7 @@ def test_a_look_up_without_an_answer_ends_at_its_own_limit() -> None:
     ("given", "connect", "look_up"),
     [
         ({}, 60.0, None),
-        ({"connect_timeout": 9.0}, 9.0, LONGEST),
+        ({"connect_timeout": 9.0}, 9.0, LONGEST_LOOK_UP),
         ({"dns_timeout": 3.0}, 60.0, 3.0),
         ({"dns_timeout": 30.0, "connect_timeout": 9.0}, 9.0, 30.0),
         ({"host": (host_rule("a.example", [("timeout", 7), ("dns-timeout", 2)]),)}, 7.0, 2.0),

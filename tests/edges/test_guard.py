@@ -185,7 +185,7 @@ def test_a_name_that_changes_its_address(tmp_path: Path, monkeypatch: pytest.Mon
         async with fetching(tmp_path, allow_private=("127.0.0.1",)) as fetcher:
             url = f"http://a.example:{server.port}/"
             taken(await fetcher.fetch(url, gate))
-            fetcher._pool._connector.clear_dns_cache()  # as five minutes would do
+            fetcher._pool._names.forget()  # as five minutes would do
             taken(await fetcher.fetch(url, gate))  # on the connection that is there
             fetcher._pool.distrust(f"http://a.example:{server.port}")  # this one is used no more
             for _ in range(2):
@@ -214,7 +214,7 @@ def test_all_fetches_that_wait_for_a_refused_name_fail(tmp_path: Path, monkeypat
 
 
 def _unguarded(lines: ConnectionPool) -> None:
-    lines._connector._resolver = Names(["127.0.0.1"])
+    lines._names._resolver = Names(["127.0.0.1"])
 
 
 def _late(lines: ConnectionPool) -> None:

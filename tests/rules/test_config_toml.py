@@ -176,6 +176,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "FILE": st.sampled_from(["/a b.pem", "c.pem", "~/ž.pem"]),
     "VERSION": st.sampled_from(["1.0", "1.1", "1.2", "1.3"]),
     "PROXY": st.sampled_from(["env", "none", "http://proxy.example:3128", "socks5h://ann:env:NAME@[::1]:9050"]),
+    "HOST=ADDRESS": st.sampled_from(["a.example=192.0.2.1", "a.example:8443=2001:db8::1,192.0.2.1"]),
+    "ADDRESS[:PORT]": st.sampled_from(["192.0.2.53", "[2001:db8::53]:5353"]),
+    "ADDRESS": st.sampled_from(["", "192.0.2.1", "2001:db8::1"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }
 
