@@ -37,7 +37,8 @@ from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
 from archiver.config import toml
-from archiver.config.fetch_settings import TlsSettings
+from archiver.config.addresses import LOCAL_KEYS
+from archiver.config.fetch_settings import NetworkSettings, TlsSettings
 from archiver.config.seeds import conflict
 from archiver.config.settings import Settings, SettingsByHost, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
@@ -113,6 +114,7 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int, cookies: tupl
         raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
     check_seed_settings(settings, f"{layout.settings}: ")
     check_proxies(settings)
+    check_network_choices(settings)
     check_named_files(directory, settings, given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
@@ -163,6 +165,7 @@ def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
     settings = with_values(Settings(), {**values, "seeds": given.urls, "seed": own})
     check_seed_settings(settings, "")
     check_proxies(settings)
+    check_network_choices(settings)
     return settings
 
 
@@ -182,6 +185,14 @@ def check_proxies(settings: Settings) -> None:
         from archiver.fetch.proxy import ProxyRoutes
 
         ProxyRoutes(SettingsByHost(settings))
+
+
+def check_network_choices(settings: Settings) -> None:
+    """Refuse addresses from which no connection can leave, and addresses of hosts that a proxy would look up."""
+    if settings.network != NetworkSettings() or any(key in LOCAL_KEYS for key, _ in replaced_values(settings)):
+        from archiver.fetch.network import check_network
+
+        check_network(settings)
 
 
 def check_secrets(settings: Settings) -> None:

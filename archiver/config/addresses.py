@@ -10,6 +10,7 @@ from archiver.config.option_types import OptionType
 
 DNS_PORT = 53
 ANY = "any"
+LOCAL_KEYS = frozenset(("source-address", "ip-version"))  # settings of this machine's end of connections
 _SERVER = re.compile(
     r"\[(?P<v6>[^\[\]]+)\](?::(?P<port6>[0-9]+))?|(?P<v4>[^:\[\]]+)(?::(?P<port4>[0-9]+))?|(?P<bare>[^\[\]]+)"
 )

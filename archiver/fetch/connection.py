@@ -26,7 +26,7 @@ from functools import partial
 from typing import cast
 
 import aiohttp
-from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, start_connection
+from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
 from yarl import URL
@@ -44,7 +44,7 @@ from archiver.fetch.dns import (
     remember,
 )
 from archiver.fetch.name_servers import NameServers
-from archiver.fetch.network import GivenAddresses, LocalEnd, LocalEnds, Timeouts, name_servers
+from archiver.fetch.network import GivenAddresses, LocalEnd, LocalEnds, Timeouts, name_servers, race
 from archiver.fetch.private_networks import AddressGuard, spelled_address
 from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
 from archiver.fetch.tls import TlsContexts
@@ -55,7 +55,6 @@ UNCLOSED = "the TLS connection ended without close_notify, so the response may b
 TIMER_TOLERANCE = 0.5  # seconds by which aiohttp's timers may be early
 CLOSE_TIMEOUT = 1.0  # seconds for aborted connections to report that they are closed; usually at once
 IDLE_SHARE = 4  # idle connections get one file descriptor in this many
-NEXT_ADDRESS = 0.25  # seconds after which the next address is tried beside the last one
 MAX_ADDRESSES = 4  # of a host that are tried through a proxy, one after the other
 MAX_KNOWN = 4096  # origins with remembered state …
 MAX_REQUESTS = 256  # … and with cached connection settings: a few KB each, quickly rebuilt
@@ -336,7 +335,14 @@ class ConnectionPool:
             places = await self._places(request, end.family, longest)
             if longest is not None:  # the connection has a limit of its own
                 limit.reschedule(self._loop.time() + patience)
-            protocol = await self._dial(request, places, end)
+            context = self._connector._get_ssl_context(request)  # noqa: SLF001  see the module docstring
+            connect = partial(
+                self._loop.create_connection,
+                self._new_protocol,
+                ssl=context,
+                server_hostname=name.rstrip(".") if context else None,
+            )
+            _, protocol = await race(places, end.place, connect)
         protocol.answer = self._resolver.answer(name, port)
         return protocol, protocol.close
 
@@ -352,40 +358,6 @@ class ConnectionPool:
         except OSError as error:
             raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
         return [place for each in found for place in addr_to_addr_infos((each["host"], port)) or ()]
-
-    async def _dial(self, request: ClientRequest, places: Sequence[AddrInfoType], end: LocalEnd) -> RawProtocol:
-        """Return a connection to the first of *places* that answers, with TLS if *request* needs it.
-
-        The next place is tried if one fails, or has not answered after `NEXT_ADDRESS` (RFC 8305).
-        """
-        context = self._connector._get_ssl_context(request)  # noqa: SLF001  see the module docstring
-        name = (request.url.raw_host or "").rstrip(".") if context else None
-        while True:
-            connected = await start_connection(
-                places,
-                local_addr_infos=addr_to_addr_infos(end.place),
-                happy_eyeballs_delay=NEXT_ADDRESS,
-                loop=self._loop,
-            )
-            peer: object = None
-            try:
-                peer = connected.getpeername()
-                _, protocol = await self._loop.create_connection(
-                    self._new_protocol, sock=connected, ssl=context, server_hostname=name
-                )
-            except ssl.SSLCertVerificationError:  # that is not for another address to mend
-                connected.close()
-                raise
-            except OSError:  # TLS failed
-                connected.close()
-                if len(places) < 2:
-                    raise
-                places = [each for each in places if each[4] != peer][: len(places) - 1]
-            except BaseException:
-                connected.close()
-                raise
-            else:
-                return protocol
 
     def _request_to(self, origin: str) -> ClientRequest:
         """Return what aiohttp needs to know of *origin*."""

@@ -1,19 +1,29 @@
-"""Network choices of the user: time limits, addresses of hosts, DNS servers, and this machine's end of connections."""
+"""Network choices of the user: time limits, addresses of hosts, DNS servers, and this machine's end of connections.
+
+`race` connects to a host with several addresses: the first one that answers wins (RFC 8305).
+"""
 
 import socket
+import ssl
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Protocol, TypeVar
+
+from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, start_connection
 
 from archiver import url
-from archiver.config.addresses import ANY, HostAddresses, NameServer, host_addresses, name_server
+from archiver.config.addresses import ANY, LOCAL_KEYS, HostAddresses, NameServer, host_addresses, name_server
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError, Failure, FetchError
 from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.proxy import ProxyRoutes
 
+NEXT_ADDRESS = 0.25  # seconds after which the next address is tried beside the last one
 LONGEST_LOOK_UP = 15.0  # seconds until we stop waiting; systems give up after 10 to 30
 
-_OWN = {"source-address", "ip-version", "dns-timeout"}  # settings of single hosts that are checked before the crawl
+Connected_co = TypeVar("Connected_co", covariant=True)
+
 _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6, ANY: socket.AF_UNSPEC}
 
 
@@ -52,7 +62,7 @@ class LocalEnd:
 
 
 class LocalEnds:
-    """The local end of connections to each host. Raises `ConfigError` if a setting cannot be used on this machine."""
+    """The local end of connections to each host. Raises `ConfigError` if an address is not of this machine."""
 
     def __init__(self, settings: SettingsByHost) -> None:
         self._settings = settings
@@ -83,7 +93,10 @@ def family_name(family: int) -> str:
 def _all_settings(common: Settings) -> list[Settings]:
     """Return the settings of the crawl, and those that each rule for hosts and each seed leads to alone."""
     own = (*(rule.given for rule in common.politeness.host), *(seed.given for seed in common.scope.seed))
-    found = [{key.replace("-", "_"): value for key, value in each if key in _OWN} for each in own]
+    found = [
+        {key.replace("-", "_"): value for key, value in each if key in LOCAL_KEYS or key == "dns-timeout"}
+        for each in own
+    ]
     return [common, *(with_values(common, each) for each in found if each)]
 
 
@@ -144,3 +157,44 @@ class GivenAddresses:
 def name_servers(settings: Settings) -> tuple[NameServer, ...]:
     """Return the DNS servers to ask in place of the system's."""
     return tuple(map(name_server, settings.network.dns_server))
+
+
+class Connect(Protocol[Connected_co]):
+    """Makes a connection of a socket, with a TLS handshake or not."""
+
+    def __call__(self, *, sock: socket.socket) -> Awaitable[Connected_co]:
+        """Return the connection; raise OSError if it fails."""
+
+
+async def race(
+    places: Sequence[AddrInfoType], leave_by: tuple[str, int] | None, connect: Connect[Connected_co]
+) -> Connected_co:
+    """Return what *connect* makes of a socket to the first of *places* that answers; raise OSError if none does.
+
+    A place that refuses, or where *connect* fails, is followed by the next one at once. *leave_by*: our own address.
+    """
+    while True:
+        connected = await start_connection(
+            places, local_addr_infos=addr_to_addr_infos(leave_by), happy_eyeballs_delay=NEXT_ADDRESS
+        )
+        peer: object = None
+        try:
+            peer = connected.getpeername()
+            return await connect(sock=connected)
+        except ssl.SSLCertVerificationError:  # the caller decides; the other addresses probably show the same one
+            connected.close()
+            raise
+        except OSError:
+            connected.close()
+            if len(places) < 2:
+                raise
+            places = [each for each in places if each[4] != peer][: len(places) - 1]
+        except BaseException:
+            connected.close()
+            raise
+
+
+def check_network(settings: Settings) -> None:
+    """Raise `ConfigError` if network choices in *settings* cannot be used on this machine, or together."""
+    LocalEnds(SettingsByHost(settings))
+    GivenAddresses(settings.network.resolve).check(ProxyRoutes(SettingsByHost(settings)))

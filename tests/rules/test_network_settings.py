@@ -110,7 +110,7 @@ def test_addresses_of_a_host_add_up_and_those_of_a_port_go_first() -> None:
 
 
 def _routes(**values: object) -> ProxyRoutes:
-    return ProxyRoutes(SettingsByHost(with_values(Settings(), values)), {})
+    return ProxyRoutes(SettingsByHost(with_values(Settings(), values)))
 
 
 @pytest.mark.parametrize(
