@@ -16,10 +16,10 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock, holder
 from archiver.config import toml
 from archiver.config.secret_settings import with_changed
-from archiver.config.settings import Settings, with_values
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import printable
-from archiver.policy.limits import NO_QUOTA, Allowance
+from archiver.policy.limits import NO_QUOTAS, Quotas
 from archiver.storage import DRAFT, OPEN, open_file, storage, sync_folder
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
@@ -214,12 +214,12 @@ def read_settings(path: Path) -> dict[str, Any]:
     return toml.parse(settings_text(path), str(path))
 
 
-def host_allowance(directory: Path) -> Allowance:
+def host_quotas(directory: Path) -> Quotas:
     """Return the limits per host of the crawl in *directory*; none if its settings cannot be read."""
     try:
-        return Allowance.of(with_values(Settings(), read_settings(Layout(directory).settings)).limits)
+        return Quotas(SettingsByHost(with_values(Settings(), read_settings(Layout(directory).settings))))
     except ConfigError:
-        return NO_QUOTA
+        return NO_QUOTAS
 
 
 def settings_text(path: Path) -> str:

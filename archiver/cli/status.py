@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from archiver.cli.directory import check_is_directory, host_allowance
+from archiver.cli.directory import check_is_directory, host_quotas
 from archiver.cli.options import define_command, directory_argument, json_option
 from archiver.cli.terminal import WIDTH, colours, result
 from archiver.collection import lock
@@ -62,7 +62,7 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
             holder,
             found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
             totals.recent_rate(db, now),
-            tuple(totals.hosts(db, now, shown, allowance=host_allowance(directory))),
+            tuple(totals.hosts(db, now, shown, quotas=host_quotas(directory))),
             tuple(map(stamp_of, rounds(Layout(directory)))),
         )
     result(_json(standing, directory) if as_json else "\n".join(_lines(standing, _view(directory, holder))))

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from archiver.cli.directory import check_is_directory, host_allowance
+from archiver import url
+from archiver.cli.directory import check_is_directory, host_quotas
 from archiver.cli.explain.text import REFUSED, state_reason, tries_json
 from archiver.cli.options import (
     EACH_LINE,
@@ -29,7 +30,7 @@ from archiver.frontier import totals, url_lookup
 from archiver.frontier.url_lookup import RefusedLink, UrlFilter, UrlRow
 from archiver.humanize import iso, printable
 from archiver.model import ExitCode, State
-from archiver.policy.limits import Allowance
+from archiver.policy.limits import Quotas
 
 STATES = (*(state.value for state in State), REFUSED)
 LONGEST = 20_000  # characters of a URL; a longer one does not exist
@@ -64,7 +65,7 @@ def urls(directory: Path, query: UrlsQuery) -> ExitCode:
                 "http://example.org"
             )
         found = islice(_found(db, query.states, which, hosts), query.limit)
-        reason = partial(_reason, now=now, allowance=host_allowance(directory))
+        reason = partial(_reason, now=now, quotas=host_quotas(directory))
         results(
             _json(one, reason(one)) if query.as_json else _line(one, reason if query.why else None) for one in found
         )
@@ -101,10 +102,10 @@ def _line(one: UrlRow | RefusedLink, reason: Callable[[UrlRow | RefusedLink], st
     return f"{address}\t{printable(reason(one), LONGEST_REASON)}" if reason else address
 
 
-def _reason(one: UrlRow | RefusedLink, *, now: float, allowance: Allowance) -> str:
+def _reason(one: UrlRow | RefusedLink, *, now: float, quotas: Quotas) -> str:
     if isinstance(one, RefusedLink):
         return f"{REFUSED}: {one.rule}" + (f", linked from {one.via}" if one.via else "")
-    reason = state_reason(one, now, allowance)
+    reason = state_reason(one, now, quotas.of(url.origin(one.url)))
     return f"{one.state.value}: {reason}" if reason else one.state.value
 
 

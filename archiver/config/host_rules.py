@@ -45,6 +45,8 @@ KEYS: dict[str, OptionType] = {
     "rate": RATE,
     "host-concurrency": COUNT,
     "host-bandwidth": SIZE,
+    "max-urls-per-host": NUMBER,
+    "max-bytes-per-host": SIZE,
     "robots": ROBOTS,
     "robots-patience": SECONDS_OR_NONE,
     "crawl-delay-cap": SECONDS_OR_NONE,

@@ -58,7 +58,7 @@ from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Cookie
-from archiver.policy.limits import Allowance
+from archiver.policy.limits import Quotas
 from archiver.policy.retry import NetworkState
 from archiver.storage import DRAFT, close_to_others, is_private
 from archiver.warc.records import RecordIds
@@ -114,7 +114,7 @@ async def open_crawl(
         requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
         forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
         logins = Logins((frontier, schedule, visit_rules.session), clock, by_host, forms, owners)
-        policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits), logins)
+        policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins)
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
         renew = _renewal(layout, rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)

@@ -24,7 +24,7 @@ from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
 from archiver.model import Claim, Event, Robots, Settlement
 from archiver.policy.leased_host import LeasedHost, RobotsAnswer
-from archiver.policy.limits import Allowance
+from archiver.policy.limits import Quotas
 from archiver.policy.robots import Rules, product_token
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
@@ -45,7 +45,7 @@ class HostPolicies:
     groups: GroupsOfHosts
     health: HostHealth
     blocked: BlockedHosts
-    quota: Allowance
+    quotas: Quotas
     logins: Logins
 
 
@@ -59,7 +59,7 @@ class Dispatcher:
         self._groups = policies.groups
         self._health = policies.health
         self._blocked = policies.blocked
-        self._quota = policies.quota
+        self._quotas = policies.quotas
         self._logins = policies.logins
         self._rules = rules
         self._look = True  # the frontier may have hosts to lease
@@ -82,7 +82,8 @@ class Dispatcher:
         under_way = {}
         for host in hosts:
             host.over_quota = False
-            host.short_window = host.short_window or self._quota.urls > 0  # a visit may be settled before we come back
+            if self._quotas.of(host.key).urls:
+                host.short_window = True  # a visit may be settled before we come back
             under_way[host.id] = self._schedule.begin_fill(host.id)
         wanted = {
             host.id: HostWindow(host.id, WINDOW + under_way[host.id], prerequisites=self._robots.gated(host))
@@ -105,12 +106,12 @@ class Dispatcher:
     def _is_stopped(self, host: LeasedHost, window: UrlWindow) -> bool:
         """Return True if *host* has reached its quota, is paused, or waits for a login."""
         host.received = max(window.received, host.received)
-        host.quota_reached = bool(self._quota.reached(window.visited, host.received))
+        host.quota_reached = bool(self._quotas.of(host.key).reached(window.visited, host.received))
         return host.quota_reached or host.memory.paused or host.memory.awaits_login
 
     def _permitted(self, host: LeasedHost, window: UrlWindow, most: int, under_way: int) -> Sequence[Claim]:
         """Return the URLs of *window* that may be handed out, as if each URL under way will count for the quota."""
-        left = self._quota.bounds[0] - window.visited - under_way
+        left = self._quotas.of(host.key).bounds[0] - window.visited - under_way
         if left >= most:
             host.short_window = False
             return window.claims
@@ -120,11 +121,11 @@ class Dispatcher:
 
     async def ended(self) -> bool:
         """Return True if nothing is left to fetch, neither now nor later."""
-        return not await self._frontier.due_hosts(NEVER, 1, (), self._quota)
+        return not await self._frontier.due_hosts(NEVER, 1, (), self._quotas)
 
     async def held_back(self) -> str:
         """Describe the URLs that wait because their hosts have reached their quotas; "" if there are none."""
-        return await self._frontier.held_back(self._quota)
+        return await self._frontier.held_back(self._quotas)
 
     async def committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
         """Take in a committed batch: hosts may have new URLs, URLs for later, or a robots.txt."""
@@ -147,7 +148,7 @@ class Dispatcher:
         """Count *size* bytes from a host that will be committed."""
         host = self._schedule.host(host_id)
         host.received += size
-        if 0 < self._quota.size <= host.received:
+        if 0 < self._quotas.of(host.key).size <= host.received:
             host.over_quota = True
             self._schedule.clear(host_id)
 
@@ -194,7 +195,7 @@ class Dispatcher:
                 self._schedule.release(host_id)
         room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
         leased = frozenset(self._schedule.leased())
-        rows = await self._frontier.due_hosts(now, room, leased, self._quota) if room > 0 else []
+        rows = await self._frontier.due_hosts(now, room, leased, self._quotas) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
         rows += [await self._frontier.host_named(key) for key in self._logins.missing_hosts()]
         for row, limits in zip(rows, await self._groups.limits(rows), strict=True):

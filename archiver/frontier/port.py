@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from archiver.model import Capture, Claim, Cookie, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
-from archiver.policy.limits import NO_QUOTA, UNTAUGHT, Allowance, ThrottleState
+from archiver.policy.limits import NO_QUOTAS, UNTAUGHT, Quotas, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 
 InheritedThrottle = tuple[
@@ -148,15 +148,15 @@ class Frontier(Protocol):
         """Return those of the *leased* hosts whose robots.txt is not known and not queued."""
 
     async def due_hosts(
-        self, now: float, most: int, leased: Collection[int], allowance: Allowance = NO_QUOTA
+        self, now: float, most: int, leased: Collection[int], quotas: Quotas = NO_QUOTAS
     ) -> list[HostRow]:
         """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited.
 
-        For a host that has used up its *allowance*, only robots.txt and its redirects count.
+        For a host that has used up its quota, only robots.txt and its redirects count.
         """
 
-    async def held_back(self, allowance: Allowance) -> str:
-        """Return a text that says which limit of the *allowance* stops how many hosts and URLs, or ""."""
+    async def held_back(self, quotas: Quotas) -> str:
+        """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
 
     async def host(self, host: int) -> HostRow:
         """Return one host."""

@@ -34,7 +34,7 @@ from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import Portion
 from archiver.frontier.url_queue import RecentLinks
 from archiver.model import Capture, Claim, Cookie, FileState, PatternTally, Resource, Settlement
-from archiver.policy.limits import NO_QUOTA, Allowance, ThrottleState
+from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff
 from archiver.storage import bare, regular
 
@@ -166,15 +166,14 @@ class SqliteFrontier:
                     raise
 
     async def due_hosts(
-        self, now: float, most: int, leased: Collection[int], allowance: Allowance = NO_QUOTA
+        self, now: float, most: int, leased: Collection[int], quotas: Quotas = NO_QUOTAS
     ) -> list[HostRow]:
         """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited."""
-        return await self._read(url_queue.due_hosts, now, most, leased, allowance)
+        return await self._read(url_queue.due_hosts, now, most, leased, quotas)
 
-    async def held_back(self, allowance: Allowance) -> str:
-        """Return a text that says which limit of the *allowance* stops how many hosts and URLs, or ""."""
-        rows = await self._rows(url_queue.REACHED, allowance.bounds)
-        return " and ".join(url_queue.describe_reached(allowance, *row) for row in rows)
+    async def held_back(self, quotas: Quotas) -> str:
+        """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
+        return await self._read(url_queue.held_back, quotas)
 
     async def host(self, host: int) -> HostRow:
         """Return one host."""

@@ -16,7 +16,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.policy import limits
-from archiver.policy.limits import NO_QUOTA, Allowance, ThrottleState
+from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
@@ -223,9 +223,7 @@ ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
 
 
-def hosts(
-    db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = NO_QUOTA
-) -> Iterator[HostAccount]:
+def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS) -> Iterator[HostAccount]:
     """Yield the hosts, those with most waiting URLs first, at most *limit* unless it is negative."""
     rows = db.execute(_HOSTS, (limit,))
     for (
@@ -247,7 +245,7 @@ def hosts(
         why, until = _wait(waiting=waiting, not_before=not_before, robots=robots, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"
-        if waiting and (reached := allowance.reached(visited, received)):
+        if waiting and (reached := quotas.of(key).reached(visited, received)):
             why, until = f"held back by {reached}", 0.0
         if waiting and paused:
             why, until = "refuses us, paused" if paused == BLOCKS_US else "needs a login", 0.0

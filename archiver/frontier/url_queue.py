@@ -25,7 +25,7 @@ from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
 from archiver.frontier.database import Connection
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
 from archiver.model import NewUrl, Robots, State
-from archiver.policy.limits import Allowance, ThrottleState
+from archiver.policy.limits import Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff
 from archiver.policy.scope import is_guess
 
@@ -262,23 +262,30 @@ def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
     return count
 
 
-# If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: bounds, now, now.
+# If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: ids of
+# hosts that have used up their quotas, now, now.
 HAS_DUE = """
-CASE WHEN hosts.visited < ? AND hosts.received < ? AND NOT hosts.paused
+CASE WHEN hosts.id NOT IN (SELECT value FROM json_each(?)) AND NOT hosts.paused
 THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
 ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?
              AND urls.priority < 0) END
 """
-REACHED = """
-WITH bounds (urls, size) AS (VALUES (?, ?))
-SELECT visited >= bounds.urls AS by_urls, count(*), sum(waiting) FROM hosts, bounds
-WHERE waiting > 0 AND (visited >= bounds.urls OR received >= bounds.size) GROUP BY by_urls ORDER BY by_urls DESC
-"""  # given: bounds
+COSTS_OF = "SELECT id, key, visited, received FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
+COSTS = "SELECT key, visited, received, waiting FROM hosts WHERE waiting > 0"
 
 
-def describe_reached(allowance: Allowance, by_urls: int, hosts: int, waiting: int) -> str:
-    """Return a row of `REACHED` in words."""
-    limit = f"--max-urls-per-host {allowance.urls}" if by_urls else f"--max-bytes-per-host {allowance.size}"
+def held_back(db: Connection, quotas: Quotas) -> str:
+    """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
+    found: dict[str, list[int]] = {}  # hosts and waiting URLs by the limit
+    for key, visited, received, waiting in db.execute(COSTS) if quotas.any else ():
+        if limit := quotas.of(key).reached(visited, received):
+            sums = found.setdefault(f"--{limit.replace(':', '')}", [0, 0])
+            sums[0] += 1
+            sums[1] += waiting
+    return " and ".join(_described(limit, *found[limit]) for limit in sorted(found, reverse=True))
+
+
+def _described(limit: str, hosts: int, waiting: int) -> str:
     urls = humanize.count(waiting, "URL waits", "URLs wait")
     return f"{limit} is reached by {humanize.count(hosts, 'host')}, for which {urls}"
 
@@ -314,15 +321,24 @@ UNION ALL SELECT min(not_before) FROM hosts WHERE waiting > 0 AND not_before > ?
 """
 
 
-def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], allowance: Allowance) -> list[HostRow]:
+def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], quotas: Quotas) -> list[HostRow]:
     """Return the hosts with a URL that is due, longest waiting first, without those in *leased*."""
     found: list[HostRow] = []
     among = frozenset(leased)
     others = (row[0] for row in db.execute(MAY_BE_DUE, (now,)) if row[0] not in among)
     while len(found) < most and (next_ones := list(islice(others, min(most, 1000)))):
-        values = (json.dumps(next_ones), *allowance.bounds, now, now, most - len(found))
+        ids = json.dumps(next_ones)
+        values = (ids, json.dumps(_spent(db, ids, quotas)), now, now, most - len(found))
         found += map(_host, db.rows(DUE, values))
     return found
+
+
+def _spent(db: Connection, ids: str, quotas: Quotas) -> list[int]:
+    """Return those of the hosts *ids*, a JSON list, that have used up their quotas."""
+    if not quotas.any:
+        return []
+    rows = db.rows(COSTS_OF, (ids,))
+    return [host for host, key, visited, received in rows if quotas.of(key).reached(visited, received)]
 
 
 def host_rows(db: Connection, wanted: Iterable[int]) -> list[HostRow]:

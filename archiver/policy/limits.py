@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from archiver.config.option_types import Rate
-from archiver.config.settings import LimitSettings
+from archiver.config.settings import LimitSettings, Settings, SettingsByHost
 
 BURST = 1.0  # seconds of a bandwidth that may come early, so that the parts of a page come together
 SLACK = 0.02  # of the interval: what scheduler and network may shift between our start and the server's clock …
@@ -334,7 +334,7 @@ ANY = (1 << 63) - 1  # more than there can be
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The quota of each host; 0: no limit."""
+    """The quota of a host; 0: no limit."""
 
     urls: int = 0
     size: int = 0  # bytes
@@ -357,3 +357,24 @@ class Allowance:
 
 
 NO_QUOTA = Allowance()
+
+
+class Quotas:
+    """The quota of each host."""
+
+    def __init__(self, settings: SettingsByHost) -> None:
+        self._settings = settings
+        self._common = Allowance.of(settings.common.limits)
+
+    @property
+    def any(self) -> bool:
+        """False if certainly no host has a quota."""
+        return self._settings.any or self._common != NO_QUOTA
+
+    def of(self, origin: str) -> Allowance:
+        """Return the quota of the host *origin* (scheme and authority)."""
+        limits = self._settings.of(origin).limits
+        return self._common if limits is self._settings.common.limits else Allowance.of(limits)
+
+
+NO_QUOTAS = Quotas(SettingsByHost(Settings()))

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from archiver.config import toml
+from archiver.config.host_rules import HOST_RULE
+from archiver.config.settings import Settings, with_values
 from archiver.crawl.build import open_crawl, rebuilt
 from archiver.model import ExitCode
 from fixtures import crawl_in_process
@@ -52,6 +55,47 @@ def test_urls_of_each_host(tmp_path: Path, limit: int) -> None:
         assert crawl(tmp_path, *seeds, resume=True).code is ExitCode.DONE
         assert Counter(server.log.targets()) == dict.fromkeys(ALL, 2)
     assert rows(tmp_path, "SELECT visited FROM hosts") == [(len(SITE.reachable),)] * 2
+
+
+def test_each_host_has_the_limits_of_its_rule(tmp_path: Path) -> None:
+    """Exactly so many URLs of each, over all runs; `urls` and `explain` name the limit and the rule."""
+    rules = (HOST_RULE.parse(f"{HOSTS[0]} max-urls-per-host=3"), HOST_RULE.parse("* max-urls-per-host=7"))
+    with RawServer(SITE.routes, hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        run = partial(crawl, tmp_path / "c", *seeds, max_urls_per_host=1, host=rules)
+        ending = run()
+        assert ending.code is ExitCode.LIMIT
+        assert _visited(tmp_path / "c") == {HOSTS[0]: 3, HOSTS[1]: 7}
+        assert "--max-urls-per-host 3 is reached by 1 host," in ending.reason
+        assert "--max-urls-per-host 7 is reached by 1 host," in ending.reason
+        asked = len(server.log)
+        assert run(resume=True) == ending
+        assert len(server.log) == asked
+        values = {**crawl_in_process.UNLIMITED, "seeds": seeds, "max_urls_per_host": 1, "host": rules}
+        (tmp_path / "c/crawl.toml").write_text(toml.render(with_values(Settings(), values)))
+        (waits,) = rows(tmp_path / "c", "SELECT min(url) FROM urls WHERE state = 'waiting'")[0]
+        said = archiver("explain", "c", str(waits), cwd=tmp_path).stdout
+        assert f"max-urls-per-host: 3 (host[0] {HOSTS[0]})" in said
+        assert "its host has reached max-urls-per-host: 3" in said
+        listed = archiver("urls", "c", "--state", "waiting", "--why", cwd=tmp_path).stdout.splitlines()
+        assert {line.rpartition(": ")[2].split(";")[0] for line in listed} == {"3", "7"}
+        shown = archiver("status", "c", cwd=tmp_path).stdout
+        assert all(f"held back by max-urls-per-host: {limit}" in shown for limit in (3, 7))
+        free = (HOST_RULE.parse("* max-urls-per-host=0"),)
+        assert crawl(tmp_path / "c", *seeds, max_urls_per_host=1, host=free, resume=True).code is ExitCode.DONE
+        assert Counter(server.log.targets()) == dict.fromkeys(ALL, 2)
+
+
+def test_each_host_has_the_bytes_of_its_rule(tmp_path: Path) -> None:
+    large = ok(b"x" * 5000, "application/octet-stream")
+    routes: dict[str, Route] = {"/": ok(page("Start", LINKS)), **dict.fromkeys(LINKS, large)}
+    rules = (HOST_RULE.parse(f"{HOSTS[1]} max-bytes-per-host=20k"),)
+    with RawServer(routes, hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        assert crawl(tmp_path, *seeds, host=rules, host_concurrency=1).code is ExitCode.LIMIT
+        asked = Counter(row.name for row in server.log)
+    assert asked[HOSTS[0]] == len(LINKS) + 2
+    assert 4 <= asked[HOSTS[1]] - 2 <= 5
 
 
 def test_a_host_at_its_limit_holds_no_other_up(tmp_path: Path) -> None:

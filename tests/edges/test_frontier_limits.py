@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from archiver.config.host_rules import HOST_RULE
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
-from archiver.policy.limits import Allowance
+from archiver.policy.limits import Quotas
 from fixtures.archives import rows
 from fixtures.queued_urls import two_hosts
 
 LATER = 1000.0
 BY_URLS = "--max-urls-per-host 3 is reached by 1 host, for which 3 URLs wait"
+
+OTHER = "--max-bytes-per-host 90 is reached by 1 host, for which 4 URLs wait"
 
 
 async def visit(frontier: SqliteFrontier, host: int, events: dict[int, Event], size: int = 100) -> None:
@@ -31,24 +35,41 @@ def _settled(claim: Claim, event: Event, size: int) -> Settlement:
     return Settlement(claim, event, 200, capture=capture)
 
 
-async def due(frontier: SqliteFrontier, allowance: Allowance) -> list[int]:
+def quotas(urls: int = 0, size: int = 0, *rules: str) -> Quotas:
+    values = {"max_urls_per_host": urls, "max_bytes_per_host": size, "host": tuple(map(HOST_RULE.parse, rules))}
+    return Quotas(SettingsByHost(with_values(Settings(), values)))
+
+
+async def due(frontier: SqliteFrontier, allowance: Quotas) -> list[int]:
     return [row.id for row in await frontier.due_hosts(LATER, 9, (), allowance)]
 
 
 @pytest.mark.parametrize(
     ("allowance", "words"),
     [
-        (Allowance(urls=4), ""),
-        (Allowance(urls=3), BY_URLS),
-        (Allowance(size=301), ""),
-        (Allowance(size=300), "--max-bytes-per-host 300 is reached by 1 host, for which 3 URLs wait"),
+        (quotas(urls=4), ""),
+        (quotas(urls=3), BY_URLS),
+        (quotas(size=301), ""),
+        (quotas(size=300), "--max-bytes-per-host 300 is reached by 1 host, for which 3 URLs wait"),
         (
-            Allowance(urls=3, size=90),
+            quotas(urls=3, size=90),
             f"{BY_URLS} and --max-bytes-per-host 90 is reached by 1 host, for which 4 URLs wait",
         ),
+        (quotas(0, 0, "h0.example max-urls-per-host=3"), BY_URLS),
+        (
+            quotas(
+                1,
+                1,
+                "h0.example max-urls-per-host=3 max-bytes-per-host=0",
+                "* max-bytes-per-host=0 max-urls-per-host=9",
+            ),
+            BY_URLS,
+        ),
+        (quotas(3, 0, "*.example max-urls-per-host=0"), ""),
+        (quotas(3, 90, "h0.example max-urls-per-host=0 max-bytes-per-host=0"), OTHER),
     ],
 )
-def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: Allowance, words: str) -> None:
+def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: Quotas, words: str) -> None:
     """Its visited URLs count, failed and waiting for another try; what was forbidden does not."""
 
     async def run() -> None:
@@ -73,9 +94,9 @@ def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
     async def run() -> None:
         async with two_hosts(tmp_path) as frontier:
             await visit(frontier, 1, {0: Event.GIVE_UP, 1: Event.GIVE_UP})
-            assert await due(frontier, Allowance(urls=2)) == [2]
+            assert await due(frontier, quotas(urls=2)) == [2]
             assert await frontier.queue_again(Selection(failures=("connect",))) == 2
-            assert await due(frontier, Allowance(urls=2)) == [1, 2]
+            assert await due(frontier, quotas(urls=2)) == [1, 2]
 
     asyncio.run(run())
     assert rows(tmp_path, "SELECT visited FROM hosts") == [(0,), (0,)]
