@@ -17,7 +17,7 @@ from archiver.fetch.dns import Lookups, routed
 from archiver.fetch.exchange import Attempt, Progress, SharedCpu
 from archiver.fetch.network import Timeouts
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes, keeps_connection
+from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, LOGIN_REFUSED, ProxyRoutes, keeps_connection, own_error
 from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.tls import TlsContexts
@@ -144,11 +144,18 @@ class Fetcher:
             raise self._pool.tunnels.timed_out(proxy, error.reason) from error
         if exchange is None and proxy.name not in answering and not wire.reused:
             raise ProxyError(proxy.name, "it closed the connection without an answer")
-        if exchange is not None and exchange.framing.status == AUTHENTICATION_REQUIRED and proxy.name not in answering:
-            exchange.response.close()  # later ones may come from a site, which must not end the crawl
-            raise ProxyError(proxy.name, f"it refuses the login ({AUTHENTICATION_REQUIRED})", refused=True)
-        if exchange is not None:
-            answering.add(proxy.name)
+        if exchange is None:
+            return None
+        status, own = exchange.framing.status, own_error(exchange)
+        if proxy.name not in answering and (
+            status == AUTHENTICATION_REQUIRED or (own and status in LOGIN_REFUSED)
+        ):  # later ones may come from a site, which must not end the crawl
+            exchange.response.close()
+            raise ProxyError(proxy.name, f"it refuses the login ({status})", refused=True)
+        answering.add(proxy.name)
+        if own:
+            exchange.response.close()
+            raise FetchError(Failure.CONNECT, f"proxy {proxy.name} answers {own}")
         return exchange
 
     def proxy_answers(self, name: str) -> bool:

@@ -27,9 +27,11 @@ from archiver.model import Exchange
 HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
 MAX_HEAD = 16 << 10  # bytes of a proxy's answer to CONNECT
 AUTHENTICATION_REQUIRED = 407
+LOGIN_REFUSED = (AUTHENTICATION_REQUIRED, 401)  # tinyproxy 1.11 answers a wrong password with 401
 OWN_TIMEOUT = 86_400.0  # seconds: that of python-socks, which never comes before ours
 _LOGIN_REFUSED = ("No acceptable authentication", "authentication failure")  # python-socks says it in words alone
-_SITE_FAILED = {1, 3, 4, 5, 6, 0x5B}  # SOCKS replies that are about the site
+_SITE_FAILED = {1, 2, 3, 4, 5, 6, 8, 0x5B}  # SOCKS replies that are about the site, or forbid it
+_USER_REFUSED = {0x5C, 0x5D}  # SOCKS4 replies about identd
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,23 @@ def keeps_connection(exchange: Exchange | None) -> bool:
     return "keep-alive" in {word.strip().lower() for field in said for word in field.split(",")}
 
 
+def own_error(exchange: Exchange) -> str:
+    """Return in words which error a proxy of the kind http reports; "" if the answer is the site's.
+
+    squid names the error in a field. If it comes from a squid at the site, ours adds a second Via. tinyproxy adds Via
+    only to what it passes on. A site that imitates this just looks unreachable.
+    """
+    framing = exchange.framing
+    if framing.status < 400:
+        return ""
+    hops = [each for field in framing.all("via") for each in field.split(",") if each.strip()]
+    error = framing.first("x-squid-error")
+    if error is not None and len(hops) < 2:
+        return f"{framing.status} {error}"[:100]
+    own = not hops and (framing.first("server") or "").startswith("tinyproxy/")
+    return str(framing.status) if own else ""
+
+
 class ProxyTunnels:
     """Opens connections through proxies, and remembers which proxies answer."""
 
@@ -217,7 +236,7 @@ async def _dial_socks(proxy: Proxy, host: str, port: int, leaves_by: str) -> soc
         raise _unreachable(proxy, error) from error
     except python_socks.ProxyError as error:
         reason = str(error)
-        if any(words in reason for words in _LOGIN_REFUSED):
+        if error.error_code in _USER_REFUSED or any(words in reason for words in _LOGIN_REFUSED):
             raise ProxyError(proxy.name, "it refuses the login", refused=True) from error
         if error.error_code in _SITE_FAILED:
             raise FetchError(Failure.CONNECT, f"proxy {proxy.name}: {reason}") from error
@@ -288,7 +307,7 @@ def _check_answer(proxy: Proxy, head: bytes) -> None:
     if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit() or not head.endswith(b"\r\n\r\n"):
         raise ProxyError(proxy.name, "it closed the connection" if not head else "its answer to CONNECT is not HTTP")
     status, reason = int(words[1]), " ".join(words[1:])[:100]
-    if status in (AUTHENTICATION_REQUIRED, 401):  # tinyproxy 1.11 answers a wrong password with 401
+    if status in LOGIN_REFUSED:
         raise ProxyError(proxy.name, f"it refuses the login ({reason})", refused=True)
     if not 200 <= status < 300:
         raise FetchError(Failure.CONNECT, f"proxy {proxy.name} answers {reason}")

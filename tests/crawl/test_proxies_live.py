@@ -1,6 +1,8 @@
 """Whole crawls through proxies: the same archive as without one, and no connection that goes past the proxy."""
 
 import itertools
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,7 +11,6 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver.config.host_rules import HOST_RULE
-from archiver.config.option_types import Rate
 from archiver.model import ExitCode
 from fixtures.archives import captured, rows, states, warcs
 from fixtures.command import archiver, ended, running, said
@@ -47,10 +48,24 @@ def test_the_archive_is_the_same_as_without_a_proxy(tmp_path: Path, kind: str, *
         assert ending.code is ExitCode.DONE, ending.reason
         assert {row.client for row in tuple(server.log)[asked:]} == {PROXY}
     assert captured(tmp_path / "c") == captured(tmp_path / "direct")
+    if tls or kind != "http":  # plain http is the proxy's own message
+        assert _blocks(tmp_path / "c") == _blocks(tmp_path / "direct")
     found = _fields(tmp_path / "c")
     assert {ip for ip, _ in found} == ({"127.0.0.1"} if kind == "socks5" else {None})
     assert all(f"remark: proxy:{proxy}\r\n" in notes for _, notes in found)
     assert archiver("verify", "c", cwd=tmp_path).returncode == ExitCode.DONE
+
+
+def _blocks(directory: Path) -> set[tuple[str, str, bytes]]:
+    """Kind, URL and exact bytes of all requests and responses."""
+    found = set()
+    for path in warcs(directory):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, no_record_parse=True):
+                if record.rec_type in ("request", "response"):
+                    address = record.rec_headers.get_header("WARC-Target-URI")
+                    found.add((record.rec_type, address, record.raw_stream.read()))
+    return found
 
 
 def _fields(directory: Path) -> list[tuple[str | None, str]]:
@@ -66,24 +81,37 @@ def _fields(directory: Path) -> list[tuple[str | None, str]]:
     return list(zip(ips, notes, strict=True))
 
 
+def ways_of(pool: tuple[str, ...]) -> list[str]:
+    return [word for proxy in pool for word in ("--proxy", proxy)]
+
+
 @needs_tinyproxy
 @needs_microsocks
-def test_hosts_of_a_pool_keep_their_proxy_and_their_rate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_hosts_of_a_pool_keep_their_proxy_and_their_rate(tmp_path: Path, *, tls: bool) -> None:
+    """They do when the crawl is killed and resumed, too."""
     hosts = tuple(f"127.0.0.{number}" for number in range(2, 8))
     names = [f"/{number}" for number in range(3)]
     routes = {"/": ok(page("Front", names)), **{name: ok(page(name)) for name in names}}
     ways = {"127.0.0.77", "127.0.0.78"}
     with ExitStack() as stack:
-        server = stack.enter_context(RawServer(routes, hosts=hosts))
+        server = stack.enter_context(RawServer(routes, hosts=hosts, tls=tls))
         ports = stack.enter_context(tinyproxy(tmp_path, "127.0.0.77")), stack.enter_context(microsocks("127.0.0.78"))
         pool = (f"http://127.0.0.1:{ports[0]}", f"socks5h://127.0.0.1:{ports[1]}")
         seeds = [server.url("/", host) for host in hosts]
-        crawl(tmp_path / "c", *seeds, proxy=pool, rate=Rate(1, 0.2), robots="ignore")
+        options = (*("-o", "c", "--rate", "1/0.2", "--robots", "ignore", "--probe", "off"), *ways_of(pool))
+        with running("crawl", *seeds, *options, cwd=tmp_path) as process:
+            server.log.holds(8).wait()
+            process.kill()
+            process.wait()
+        killed = time.monotonic()
+        assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
         came = {host: [row for row in server.log if row.host == host] for host in hosts}
     for found in came.values():
-        assert len(found) == 4
+        assert {row.target for row in found} == {"/", *names}
         assert len({row.client for row in found}) == 1
-        assert all(later.arrived - first.arrived > 0.15 for first, later in itertools.pairwise(found))
+        for first, later in itertools.pairwise(found):
+            assert later.arrived - first.arrived > 0.15 or first.arrived < killed < later.arrived
     assert {row.client for found in came.values() for row in found} <= ways
 
 
@@ -93,6 +121,30 @@ def test_a_proxy_for_some_hosts(tmp_path: Path) -> None:
         rule = HOST_RULE.parse(f"127.0.0.3 proxy=socks5://127.0.0.1:{port}")
         crawl(tmp_path, *(server.url("/", host) for host in server.hosts), host=(rule,))
         assert {(row.host, row.client == PROXY) for row in server.log} == {("127.0.0.2", False), ("127.0.0.3", True)}
+
+
+@pytest.mark.parametrize("dead", [False, True], ids=["no proxy", "dead proxy"])
+def test_an_onion_never_goes_another_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, dead: bool) -> None:
+    """Not as link, redirect or requisite; the crawl's other hosts have a proxy or none. No name is looked up."""
+    asked: list[object] = []
+    look_up = socket.getaddrinfo
+
+    def remember(host: str | bytes, *rest: object, **terms: object) -> object:
+        asked.append(host)
+        return look_up(host, *rest, **terms)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", remember)
+    moved = message("302 Found", b"", location="http://a.onion/moved")
+    rules = ("http://a.onion/link", "http://b.onion/dot.gif", "http://a.onion/moved")
+    with RawServer({"/go": moved, "/": ok(page("Front", ["/go", rules[0]], images=[rules[1]]))}) as server:
+        rule = HOST_RULE.parse(f"*.onion proxy=socks5h://127.0.0.1:{free_port()}")
+        hosts = (rule,) if dead else ()
+        ending = crawl(tmp_path / "c", server.url(), "http://a.onion/", host=hosts, offline_patience=1.0)
+        assert ending.code is (ExitCode.LIMIT if dead else ExitCode.DONE), ending.reason
+        assert {row.name for row in server.log} == {"127.0.0.1"}
+    assert not [host for host in asked if "onion" in str(host)]
+    found = states(tmp_path / "c")
+    assert {found.get(address) for address in rules} <= {"waiting" if dead else "failed"}
 
 
 def test_an_onion_without_a_proxy_fails_with_the_reason(tmp_path: Path) -> None:

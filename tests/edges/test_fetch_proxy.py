@@ -97,8 +97,6 @@ def test_the_login_of_an_http_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert isinstance(error, ProxyError)
         assert error.refused
         assert "it refuses the login" in error.reason
-        if not tls:
-            return  # tinyproxy answers 401 then, as a site could
         monkeypatch.setenv("WAY_IN", "ann:wrong")
         error = failure(tmp_path, f"http://env:WAY_IN@127.0.0.1:{port}", url)
         assert isinstance(error, ProxyError)
@@ -149,7 +147,7 @@ HEAD = b"HTTP/1.1 200 Connection established\r\n\r\n"
         ("socks5", (), "Connection closed unexpectedly"),
         ("socks5h", (b"HTTP/1.1 400 Bad Request\r\n\r\n",), "Unexpected SOCKS version"),
         ("socks5h", (b"\x05\0", b"\x05"), "Connection closed unexpectedly"),
-        ("socks5h", (b"\x05\0", b"\x05\x02\0\x01"), "not allowed"),
+        ("socks5h", (b"\x05\0", b"\x05\x07\0\x01"), "not supported"),
         ("socks5h", (b"\x05\0", b"\x05\x63\0\x01"), "Invalid reply code"),
         ("socks5h", (b"\x05\0", b"\x05\0\0\x09"), "Invalid address type"),
         ("socks4", (b"\x07" * 8,), "Unexpected reply version"),
@@ -199,7 +197,7 @@ def test_a_site_that_does_not_answer_behind_a_good_proxy(tmp_path: Path) -> None
     [
         ("http", (b"HTTP/1.1 502 Bad Gateway\r\n\r\n",)),
         ("http", (b"HTTP/1.0 403 Filtered\r\nContent-Length: 5\r\n\r\nsorry",)),
-        ("socks5h", (b"\x05\0", b"\x05\x05\0\x01")),
+        *(("socks5h", (b"\x05\0", b"\x05%c\0\x01" % code)) for code in (1, 2, 3, 4, 5, 6, 8)),
         ("socks5", (b"\x05\0", b"\x05\x04\0\x01")),
         ("socks4", (b"\0\x5b\0\0\0\0\0\0",)),
     ],
@@ -212,6 +210,50 @@ def test_what_a_proxy_says_of_a_site_is_the_site_s_failure(
     assert error.failure is Failure.CONNECT
     assert not isinstance(error, ProxyError)
     assert f"{kind}://127.0.0.1:{proxy.port}" in error.reason
+
+
+@pytest.mark.parametrize("code", [0x5C, 0x5D])
+def test_socks4_refuses_the_user(tmp_path: Path, code: int) -> None:
+    with ScriptedProxy((b"\0%c\0\0\0\0\0\0" % code,)) as proxy:
+        error = failure(tmp_path, f"socks4://ann@127.0.0.1:{proxy.port}", "https://127.0.0.1:1/")
+    assert isinstance(error, ProxyError)
+    assert error.refused
+
+
+VIA = b"Via: 1.1 vm (squid/5.7)\r\n"
+SQUID_ERROR = b"HTTP/1.1 503 Oh\r\nX-Squid-Error: ERR_CONNECT_FAIL 111\r\nContent-Length: 0\r\n%b\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (SQUID_ERROR % VIA, "503 ERR_CONNECT_FAIL 111"),
+        (SQUID_ERROR % b"", "503 ERR_CONNECT_FAIL 111"),
+        (SQUID_ERROR % (b"Via: 1.1 theirs, 1.1 ours\r\n"), ""),
+        (SQUID_ERROR % (VIA * 2), ""),
+        ((SQUID_ERROR % VIA).replace(b"503", b"200"), ""),
+        (b"HTTP/1.0 500 No\r\nServer: tinyproxy/1.11.1\r\nContent-Length: 0\r\n\r\n", "500"),
+        (b"HTTP/1.1 500 No\r\nServer: tinyproxy/1.11.1\r\nVia: 1.1 a\r\nContent-Length: 0\r\n\r\n", ""),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", ""),
+        (b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n", ""),
+    ],
+)
+def test_an_error_page_of_the_proxy_is_not_the_site_s(tmp_path: Path, said: bytes, error: str) -> None:
+    """It comes from a proxy that has answered before."""
+
+    async def main() -> None:
+        async with fetching(tmp_path, proxy=(f"http://127.0.0.1:{proxy.port}",)) as fetcher:
+            taken(await fetcher.fetch("http://127.0.0.1:1/a", CountingGate()))
+            if not error:
+                assert taken(await fetcher.fetch("http://127.0.0.1:1/b", CountingGate())) == said
+                return
+            with pytest.raises(FetchError) as caught:
+                await fetcher.fetch("http://127.0.0.1:1/b", CountingGate())
+            assert (caught.value.failure, isinstance(caught.value, ProxyError)) == (Failure.CONNECT, False)
+            assert caught.value.reason == f"proxy http://127.0.0.1:{proxy.port} answers {error}"
+
+    with ScriptedProxy((lambda data: said if b"/b " in data else ANSWER,)) as proxy:
+        asyncio.run(main())
 
 
 def test_bytes_right_behind_the_answer_to_connect_belong_to_the_site(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """One request through squid and danted: what the server gets, what the archive keeps, and logins."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from email.utils import formatdate
 from pathlib import Path
 
@@ -10,13 +12,14 @@ from archiver.errors import Failure, FetchError, ProxyError
 from archiver.model import Exchange
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.ports import free_port
-from fixtures.proxies import danted, needs_danted, needs_squid, squid
+from fixtures.proxies import danted, needs_danted, needs_squid, needs_tinyproxy, squid, tinyproxy
 from fixtures.rawserver import RawServer, keep
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd :  kept\r\n\r\nhi"
 CACHED = b"HTTP/1.1 200 OK\r\nDate: %b\r\nContent-Length: 2\r\nX-Kept: 1\r\nCache-Control: max-age=999\r\n\r\nhi"
 PLAIN = CACHED % formatdate(usegmt=True).encode()
 PROXY = "127.0.0.77"  # the address by which proxies leave
+HttpProxy = Callable[..., AbstractContextManager[int]]
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 
 
@@ -103,6 +106,19 @@ def test_danted_says_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with danted(PROXY) as port:
             error = failure(tmp_path, f"{kind}://127.0.0.1:{port}", closed)
         assert (error.failure, isinstance(error, ProxyError)) == (Failure.CONNECT, False), error.reason
+
+
+@BOTH
+@needs_squid
+@needs_tinyproxy
+@pytest.mark.parametrize("program", [squid, tinyproxy])
+def test_a_site_that_an_http_proxy_cannot_reach(tmp_path: Path, program: HttpProxy, *, tls: bool) -> None:
+    """Its error page is no capture of the site."""
+    leaves_by = (tmp_path, PROXY) if program is tinyproxy else (PROXY,)
+    with program(*leaves_by) as port:
+        error = failure(tmp_path, f"http://127.0.0.1:{port}", f"http{'s' * tls}://127.0.0.1:{free_port()}/")
+    assert (error.failure, isinstance(error, ProxyError)) == (Failure.CONNECT, False), error.reason
+    assert f"proxy http://127.0.0.1:{port} answers 50" in error.reason
 
 
 @needs_danted
