@@ -135,8 +135,9 @@ def _is_host(address: str, hosts: frozenset[str]) -> bool:
 
 
 def _line(entry: IndexEntry) -> str:
-    mime, status = printable(entry.mime, 60), printable(entry.status, 3)
-    return f"{iso_timestamp(entry.timestamp)} {status:>3} {mime:<24} {entry.length:>10} {printable(entry.url, MAX_URL)}"
+    mime, status, address = printable(entry.mime, 60), printable(entry.status, 3), printable(entry.url, MAX_URL)
+    variant = f" ({printable(entry.language, 60)})" if entry.language else ""
+    return f"{iso_timestamp(entry.timestamp)} {status:>3} {mime:<24} {entry.length:>10} {address}{variant}"
 
 
 def _json(entry: IndexEntry) -> str:
@@ -153,6 +154,7 @@ def _json(entry: IndexEntry) -> str:
             "warc": entry.filename,
             "offset": entry.offset,
             "key": entry.key,
+            "language": entry.language or None,
         }
     )
 
@@ -166,10 +168,11 @@ COMMAND = define_command(
     _run,
     """List captures.
 
-    Prints date, status, media type, size and URL of each capture, sorted by index key and date: all captures, those of
-    one URL, of all URLs that start with PREFIX, or of DOMAIN and all hosts below it. The size is that of the record in
-    the WARC file; the type of a revisit is warc/revisit. Prints the number of captures to stderr. Changes nothing;
-    works while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
+    Prints date, status, media type, size and URL of each capture, sorted by index key and date: all captures, those
+    of one URL, of all URLs that start with PREFIX, or of DOMAIN and all hosts below it. The size is that of the
+    record in the WARC file; the type of a revisit is warc/revisit. The language of a variant follows its URL. Prints
+    the number of captures to stderr. Changes nothing; works while the crawl runs. DIR is any pywb collection, or a
+    WACZ or WARC file.
     """,
     [
         directory_argument(),

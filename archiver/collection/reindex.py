@@ -157,8 +157,7 @@ def _listed(record: Record) -> IndexedRecord | None:
         offset=record.offset,
         length=_length(record),
     )
-    language = decode_field(record.first(ACCEPT_LANGUAGE)) if answer else ""
-    return entry if not language else entry.in_language(language)
+    return entry.in_language(decode_field(record.first(ACCEPT_LANGUAGE)) if answer else "")
 
 
 def _lacks_digest(record: Record) -> bool:

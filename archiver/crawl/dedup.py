@@ -5,8 +5,10 @@ is written. It never refers to another revisit, nor to a truncated answer. The r
 byte of it. Each writer has its own `DedupWriter`, and neither knows what the other is writing.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -23,7 +25,7 @@ from archiver.collection.writer import Archive, PendingVisit, WriteResult
 from archiver.extract.exchange import is_robots
 from archiver.frontier.dedup import ExternalIndex, Payloads
 from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
-from archiver.warc.cdxj import IndexEntry, iso_date
+from archiver.warc.cdxj import IndexEntry
 
 REMEMBERED = 2048  # originals that were read and found intact, so that further duplicates need no reading
 FEW_LINKS = 4  # they take no more space than a reference to the record that has them
@@ -73,7 +75,7 @@ class ExternalArchives:
             if is_stored(folder, name):
                 original = original_at(folder, name, entry.offset)
                 return revisit_of(original) if original is not None and fits(original, each) else None
-        date = iso_date(entry.timestamp)  # in whole seconds: only the record itself has more
+        date = _warc_date(entry.timestamp)  # in whole seconds: only the record itself has more
         if entry.status != str(each.status) or not date or not is_target(entry.url):
             return None
         return Revisit(Profile.IDENTICAL, entry.url, date, "", each.digest, each.length)
@@ -250,3 +252,12 @@ def _by_digest(likes: Collection[DedupKey]) -> dict[str, list[DedupKey]]:
     for each in likes:
         found.setdefault(each.digest, []).append(each)
     return found
+
+
+def _warc_date(timestamp: str) -> str:
+    """Return the *timestamp* of an index line as a WARC-Date, to the second; "" if it is no valid date."""
+    try:
+        date = datetime.strptime(timestamp[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return f"{date:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""

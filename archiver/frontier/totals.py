@@ -41,6 +41,7 @@ class Totals:
     last: float = 0.0
     revisits: int = 0  # captures whose payload was stored already
     spared: int = 0  # bytes of these payloads
+    variants: int = 0  # captures in further languages
     held: int = 0  # URLs, as suspected traps
 
 
@@ -160,7 +161,7 @@ def totals(db: sqlite3.Connection) -> Totals:
     states = dict(db.execute(_STATES))
     for state, rules in db.execute(_RULES):  # a robots.txt does not count as a URL of the site
         states[state] -= rules
-    captures, received, first, last, revisits, spared = db.execute(_CAPTURES).fetchone()
+    captures, received, first, last, revisits, spared, variants = db.execute(_CAPTURES).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
     return Totals(
@@ -174,6 +175,7 @@ def totals(db: sqlite3.Connection) -> Totals:
         last=last / _MICRO,
         revisits=revisits,
         spared=spared,
+        variants=variants,
     )
 
 
@@ -197,7 +199,8 @@ UNION ALL SELECT 'held', sum(held) FROM hosts
 _RULES = "SELECT state, count(*) FROM urls WHERE priority < 0 AND state <> 'waiting' GROUP BY state"
 _CAPTURES = """
 SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0),
-       coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)
+       coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0),
+       coalesce(sum(language <> ''), 0)
 FROM captures
 """
 

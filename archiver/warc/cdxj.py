@@ -6,8 +6,7 @@ docs/explanation/replay.md lists where we differ from cdxj-indexer. Pure. Source
 
 A request with a body has a query appended to the URL of its key, so that each body has its own key. The query has the
 values of a form or of JSON, or else the body in base64, cut at 4096 characters. It is exactly what cdxj-indexer writes
-and replayweb.page looks up. Linear; never raises. Source: "CDX for non-GET requests". The key of a language variant
-names the language in the same way, so that pywb does not show it to readers who ask for the latest capture.
+and replayweb.page looks up. Linear; never raises. Source: "CDX for non-GET requests".
 """
 
 import base64
@@ -24,7 +23,7 @@ from archiver.warc.reader import Record
 from archiver.warc.records import ACCEPT_LANGUAGE, bare, parse_date
 
 METHOD = "__wb_method="  # in the keys of responses to other methods than GET
-LANGUAGE = "__wb_accept_language="  # in the keys of language variants
+LANGUAGE = "__wb_accept_language="  # in those of language variants; pywb shows the newest capture of the plain key
 REVISIT = "warc/revisit"  # the "media type" of a revisit: its payload is stored in another record
 
 LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers accept
@@ -65,6 +64,7 @@ class IndexEntry(NamedTuple):
     length: int  # of the record in its file; 0 if the line does not say
     offset: int
     filename: str
+    language: str = ""  # of a language variant
 
 
 class StrictLine(NamedTuple):
@@ -81,16 +81,18 @@ def parse_line(line: bytes) -> IndexEntry | None:
     timestamp, _, encoded = rest.partition(b" ")
     try:
         fields = json.loads(encoded)
+        language = str(fields.get(ACCEPT_LANGUAGE, ""))
         return IndexEntry(
             key=key.decode(),
             timestamp=timestamp.decode("ascii"),
-            url=str(fields["url"]),
+            url=_bare_url(str(fields["url"]), language),
             mime=str(fields.get("mime", "unk")),
             status=str(fields.get("status", "-")),
             digest=str(fields.get("digest", "")),
             length=int(fields.get("length") or 0),
             offset=int(fields["offset"]),
             filename=str(fields["filename"]),
+            language=language,
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
@@ -122,15 +124,6 @@ def is_revisit(entry: IndexEntry) -> bool:
     return entry.mime == REVISIT
 
 
-def iso_date(timestamp: str) -> str:
-    """Return the *timestamp* of a line as a WARC-Date, to the second; "" if it is no valid date."""
-    try:
-        date = datetime.strptime(timestamp[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-    except ValueError:
-        return ""
-    return f"{date:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""
-
-
 def timestamp14(microseconds: int) -> str:
     """Format *microseconds* since the epoch as 14 digits, in UTC."""
     return _second(microseconds // 1_000_000)
@@ -157,8 +150,8 @@ class IndexedRecord(NamedTuple):
     language: str = ""  # of a language variant
 
     def in_language(self, language: str) -> "IndexedRecord":
-        """Return the entry of a response in *language*, listed under a key of its own."""
-        return self._replace(key=_safe_key(variant_url(self.url, language)), language=language)
+        """Return the entry of a response in *language*, listed under a URL of its own; itself if *language* is ""."""
+        return self._replace(url=variant_url(self.url, language), language=language) if language else self
 
     def with_request(self, method: str, query: str | None, looked_up: str) -> "IndexedRecord":
         """Return the entry of the response to a request with a body, listed under *looked_up*."""
@@ -194,15 +187,19 @@ def capture_line(capture: Capture | Resource, filename: str) -> bytes:
         # The record of a 304 stores no HTTP head, so an indexer that reads the WARC finds no status either.
         status = None if capture.revisit is Profile.NOT_MODIFIED else str(capture.status or "-")
         digest, span = capture.payload_digest, capture.response
-    stamp = timestamp14(capture.timestamp)
-    entry = IndexedRecord(address, stamp, mime, status, digest, span.offset, span.length)
-    language = "" if isinstance(capture, Resource) else capture.language
-    return (entry.in_language(language) if language else entry).line(filename)
+    entry = IndexedRecord(address, timestamp14(capture.timestamp), mime, status, digest, span.offset, span.length)
+    return entry.in_language("" if isinstance(capture, Resource) else capture.language).line(filename)
 
 
 def variant_url(address: str, language: str) -> str:
-    """Return the URL whose key the variant of *address* in *language* has."""
+    """Return the URL under which the variant of *address* in *language* is listed."""
     return f"{address}{'&' if '?' in address else '?'}{LANGUAGE}{language}"
+
+
+def _bare_url(listed: str, language: str) -> str:
+    """Return the URL of a response in *language* that has the URL *listed* in an index."""
+    address = listed[: -len(f"?{LANGUAGE}{language}")] if language else listed
+    return address if not language or variant_url(address, language) == listed else listed
 
 
 def lookup_key(address: str) -> str:

@@ -1,5 +1,6 @@
 """Language variants: the URLs whose responses vary are fetched once in each further language, whatever happens."""
 
+import asyncio
 import json
 import re
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
@@ -22,14 +24,18 @@ from archiver.errors import ConfigError
 from archiver.model import Claim, Event, ExitCode, Framing, Hop
 from archiver.policy.scope import Scope
 from archiver.tools.verify.collection import verify
+from archiver.warc.cdxj import LANGUAGE
+from fixtures import browser, devtools, replayweb_page
 from fixtures.archives import rows, states, warcs
 from fixtures.auth_servers import command
 from fixtures.crawl_in_process import crawl, settings
+from fixtures.debian import NotToBeHad
 from fixtures.forks import Forks
 from fixtures.log import Log, Row
 from fixtures.ports import free_port
 from fixtures.pywb_server import archiver_replay, plain_wayback, wait_for
 from fixtures.rawserver import RawServer, Route, Sendable, keep
+from fixtures.replayweb_page import Capture, hosted, opened_at
 from fixtures.sites import message, ok, page
 from fixtures.steps import COMMIT, RECOVERY
 
@@ -347,6 +353,35 @@ def test_pywb_shows_the_language_of_the_settings_first(tmp_path: Path, serve: ob
         assert wayback.get(f"{root}/page-in-fr").body == page("/other in fr").encode()
 
 
+@pytest.mark.browser
+@pytest.mark.replay
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+def test_replayweb_shows_the_language_of_the_settings(tmp_path: Path, forks: Forks) -> None:
+    """Whatever the date; it does not find variants."""
+    try:
+        replayweb_page.files()
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+    with RawServer({"/": negotiated("/")}) as server:
+        begin = ("crawl", server.url(), *OPTIONS, "--also-accept-language", "fr,de")
+        assert forks.run(*begin, cwd=tmp_path).code == ExitCode.DONE
+        root = server.url()
+    assert forks.run("pack", "c", "-o", "c.wacz", cwd=tmp_path).code == ExitCode.DONE
+    urls = (root, f"{root}?{LANGUAGE}fr", f"{root}?{LANGUAGE}de")
+
+    async def look() -> list[tuple[int, bytes]]:
+        async with browser.opened(tmp_path / "profile") as shown, hosted(tmp_path / "c.wacz") as host:
+            viewing = await opened_at(shown, host)
+            asked = [Capture(url, moment) for moment in ("20991231000000", "20000101000000") for url in urls]
+            return await viewing.payloads(asked)
+
+    found = asyncio.run(look())
+    assert [status for status, _ in found] == 2 * [200, 404, 404]  # it wants the URL of the record
+    assert [b"/ in en" in body for _, body in found] == 2 * [True, False, False]
+
+
 @pytest.mark.slow
 def test_commands_take_the_language_of_the_settings(tmp_path: Path, forks: Forks) -> None:
     with RawServer(SITE) as server:
@@ -363,6 +398,8 @@ def test_commands_take_the_language_of_the_settings(tmp_path: Path, forks: Forks
     assert "/ in de" in out("get", "c", f"{root}?__wb_accept_language=de")
     keys = [json.loads(line)["key"].partition(")")[2] for line in out("ls", "c", root, "--json").splitlines()]
     assert keys == ["/", "/?__wb_accept_language=de", "/?__wb_accept_language=fr"]
+    assert [line.rpartition(" ")[2] for line in out("ls", "c", root).splitlines()] == [root, "(de)", "(fr)"]
+    assert "in further languages: 8 captures" in out("report", "c")
     assert "Accept-Language: fr" in out("explain", "c", root)
     out("export", "c", "--to", "site")
     assert any("/ in en" in path.read_text() for path in (tmp_path / "site").rglob("*.html"))
@@ -372,6 +409,10 @@ def test_commands_take_the_language_of_the_settings(tmp_path: Path, forks: Forks
     assert (tmp_path / "c" / "indexes" / "index.cdxj").read_bytes() == lines
     out("pack", "c", "-o", "c.wacz")
     assert "/ in en" in out("get", "c.wacz", root)
+    with ZipFile(tmp_path / "c.wacz") as package:
+        listed = "".join(package.read(f"pages/{name}.jsonl").decode() for name in ("pages", "extraPages"))
+    assert listed.count('in en", ') == 2
+    assert not any(f" in {each}" in listed for each in LANGUAGES)
 
 
 def test_records_name_the_language(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.crawl_in_process import crawl
 from fixtures.log import Log, Row
+from fixtures.pywb_server import plain_wayback
 from fixtures.rawserver import RawServer, Route, Sendable
 from fixtures.sites import PIXEL, ok, page
 
@@ -151,3 +152,25 @@ def test_values_that_are_understood(kind: OptionType, given: str, expected: str)
 def test_values_that_are_refused(kind: OptionType, given: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
         kind.parse(given)
+
+
+@pytest.mark.slow
+def test_br_is_replayed_as_it_was_sent(tmp_path: Path) -> None:
+    """By pywb as it came, and decoded with its links rewritten."""
+    text = page("Front", ["/next"], body="<p>compressed by br</p>" * 50)
+    sent_body = brotlicffi.compress(text.encode())
+
+    def front(row: Row) -> Sendable:
+        wanted = b"Accept-Encoding: br, gzip\r\n" in row.request
+        return ok(sent_body, content_encoding="br") if wanted else ok(text)
+
+    directory = tmp_path / "collections" / "site"
+    with RawServer({"/": front, "/next": ok(page("Next"))}) as server:
+        assert crawl(directory, server.url(), accept_encoding="br, gzip", robots="ignore").code is ExitCode.DONE
+        root = server.url()
+    assert [row[0] for row in rows(directory, "SELECT status FROM urls")] == [200, 200]
+    with plain_wayback(directory) as wayback:
+        stored, shown = wayback.get(root, "id_"), wayback.get(root, "2100mp_")
+    assert (stored.headers.get("content-encoding"), stored.body) == ("br", sent_body)
+    assert b"compressed by br" in shown.body
+    assert f"/site/2100mp_/{root}next".encode() in shown.body or f"mp_/{root}next".encode() in shown.body

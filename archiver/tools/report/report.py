@@ -85,6 +85,8 @@ def summary_facts(summary: Summary) -> Iterator[str]:
     )
     if counts.revisits:
         yield _row("", f"deduplicated: {humanize.count(counts.revisits, 'payload')} of {volume(counts.spared)}")
+    if counts.variants:
+        yield _row("", f"in further languages: {humanize.count(counts.variants, 'capture')}")
     if summary.run:
         run = summary.run
         yield _row(

@@ -277,8 +277,7 @@ class IndexCheck:
     def _check(self, line: StrictLine) -> Iterator[tuple[str, str]]:
         entry = line.fields
         if "method" not in entry and str(entry["url"]).startswith(("http://", "https://")):
-            spoken = str(entry.get(ACCEPT_LANGUAGE, ""))
-            key = _key(variant_url(str(entry["url"]), spoken) if spoken else str(entry["url"]))
+            key = _key(str(entry["url"]))
             if key != line.key:
                 yield "index-key", f"the key is {line.key[:200]!r}, but pywb looks for {key[:200]!r}"
         file = self._file(str(entry["filename"]))
@@ -361,7 +360,8 @@ def _against_record(line: StrictLine, found: tuple[Any, ...]) -> Iterator[tuple[
     digits = re.sub(r"\D", "", date)
     if not (digits + "000000").startswith(line.timestamp):
         yield "index-key", f"the timestamp is {line.timestamp}, but the record's date is {date}"
-    if entry["url"] != url:
+    language = str(entry.get(ACCEPT_LANGUAGE, ""))
+    if entry["url"] != (variant_url(url, language) if language else url):
         yield "index-mismatch", f"the URL is {str(entry['url'])[:200]!r}, but the record's is {url[:200]!r}"
     stated_digest = str(entry["digest"])  # some indexers omit the algorithm
     if digest and stated_digest not in (digest, digest.rpartition(":")[2]):

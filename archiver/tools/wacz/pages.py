@@ -34,7 +34,7 @@ from archiver.http import beginning, read_beginning
 from archiver.model import Framing, Hop
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
-from archiver.warc.records import parse_date, target_of
+from archiver.warc.records import ACCEPT_LANGUAGE, parse_date, target_of
 from archiver.warc.resources import mime_of
 
 MAX_STORED = 4 << 20  # bytes of a stored response from which text is read
@@ -159,6 +159,8 @@ class PageFinder:
         """Return the page in *record*, or another capture that may be a seed, or None."""
         address = target_of(record)
         if not address.lower().startswith(("http://", "https://")) or len(address) > LONGEST_URL:
+            return None
+        if record.first(ACCEPT_LANGUAGE) is not None:  # the viewer would show the first version under its title
             return None
         if record.type == "response":
             return self._response(record, address)
