@@ -18,6 +18,7 @@ from fixtures.archives import captured, rows
 from fixtures.auth_servers import command
 from fixtures.command import archiver, running
 from fixtures.crawl_in_process import crawl
+from fixtures.proxies import microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
 from fixtures.tls_servers import ASKS, FALSE, KEY_PASSWORD, OLD, ONE, PAGES, TWO, TlsSite, tls_site, write_client
 
 pytestmark = pytest.mark.skipif(command("nginx") is None, reason="nginx is not installed")
@@ -69,6 +70,28 @@ def test_each_host_sees_its_own_certificate_alone(tmp_path: Path, site: TlsSite)
     assert (ASKS, 200, "/moved.html") in {(address, status, target) for address, _, _, status, target in site.seen()}
     assert len(captured(tmp_path / "c")) > PAGES
     assert archiver("verify", "c", cwd=tmp_path).returncode == ExitCode.DONE
+
+
+@needs_tinyproxy
+@needs_microsocks
+@pytest.mark.parametrize("kind", ["http", "socks5"])
+def test_a_proxy_never_sees_the_certificate(tmp_path: Path, site: TlsSite, kind: str) -> None:
+    """It goes through the tunnel to its host, and to no other one behind the proxy."""
+    with tinyproxy(tmp_path, "127.0.0.1") if kind == "http" else microsocks("127.0.0.1") as port:
+        proxy = f"{kind}://127.0.0.1:{port}"
+        run(
+            tmp_path / "c",
+            site,
+            ONE,
+            FALSE,
+            client_cert=(cert(site, ONE, "one"), cert(site, FALSE, "one")),
+            proxy=(proxy,),
+        )
+    assert statuses(tmp_path / "c", site, ONE) == {200}
+    assert subjects(site, ONE) == {"one"}
+    assert subjects(site, FALSE) == {"-"}
+    log = (tmp_path / "c/logs/crawl.log").read_text()
+    assert all(f"proxy:{proxy}" in line for line in log.splitlines() if " 200 " in line)
 
 
 def test_a_host_whose_certificate_is_not_valid_sees_none(
