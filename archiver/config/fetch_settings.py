@@ -72,7 +72,7 @@ class FetchSettings:
         (),
         PROXY,
         "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
-        "keeps one of several. env: as HTTP_PROXY and NO_PROXY say.",
+        "keeps one of several. env: as HTTP_PROXY and NO_PROXY say. 'HOSTS URL': only for these hosts.",
         many=True,
     )
     login: tuple[Login, ...] = setting(

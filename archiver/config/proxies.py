@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from archiver.config.auth import is_host_pattern
 from archiver.config.option_types import OptionType
 from archiver.config.secrets import SecretSource, secret_source
 from archiver.errors import ConfigError
@@ -86,16 +87,25 @@ def _without_login(text: str) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
+def parts(setting: str) -> tuple[str, str]:
+    """Return the host pattern of *setting*, "" if it is for all hosts, and the proxy."""
+    pattern, _, proxy = setting.strip().rpartition(" ")
+    return pattern.strip().lower(), proxy
+
+
 def _read(given: Any) -> str:
     if not isinstance(given, str):
         raise TypeError
-    return given if given in (ENVIRONMENT, NONE) else str(proxy_address(given))
+    pattern, proxy = parts(given)
+    if pattern and not is_host_pattern(pattern):
+        raise ConfigError(f"not {_RIGHT}, or, for some hosts, '*.onion socks5h://127.0.0.1:9050'")
+    return f"{pattern} {proxy if proxy in (ENVIRONMENT, NONE) else proxy_address(proxy)}".strip()
 
 
 PROXY = OptionType(
     "PROXY",
     "the URL of a proxy (http://proxy.example:3128, socks5h://127.0.0.1:9050, http://USER:env:NAME@proxy.example:3128 "
     f'with the password in the environment variable NAME; also file:/PATH, keyring:SERVICE/USER), "{ENVIRONMENT}" or '
-    f'"{NONE}"',
+    f"\"{NONE}\"; for some hosts, their pattern before it ('*.onion socks5h://127.0.0.1:9050')",
     _read,
 )

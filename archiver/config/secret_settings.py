@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from archiver.config.option_types import LEFT_OUT
-from archiver.config.proxies import ENVIRONMENT, NONE, proxy_address
+from archiver.config.proxies import ENVIRONMENT, NONE, parts, proxy_address
 from archiver.config.secrets import SecretSource, source_in_header
 from archiver.config.settings import Settings, every_setting, key_of, replaced_values, with_values
 from archiver.config.tls import ClientCert
@@ -53,8 +53,8 @@ def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
 def proxy_sources(settings: Settings) -> tuple[SecretSource, ...]:
     """Return the sources of the passwords of proxies. No record and no request to a site holds these."""
     rules = (value for key, value in replaced_values(settings) if key == "proxy")
-    words = (ENVIRONMENT, NONE)
-    found = (proxy_address(text).secret for text in (*settings.fetch.proxy, *rules) if text not in words)
+    proxies = (parts(text)[1] for text in (*settings.fetch.proxy, *rules))
+    found = (proxy_address(text).secret for text in proxies if text not in (ENVIRONMENT, NONE))
     return tuple(dict.fromkeys(each for each in found if each is not None))
 
 

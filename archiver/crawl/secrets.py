@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archiver.config.auth import EXAMPLE
-from archiver.config.proxies import ENVIRONMENT, NONE, proxy_address
+from archiver.config.proxies import ENVIRONMENT, NONE, parts, proxy_address
 from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end, with_changed
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.settings import Settings
@@ -41,11 +41,12 @@ class Secrets:
         held = source_at_end(line)
         return line if held is None or held[1] not in self._values else held[0] + self._values[held[1]]
 
-    def _with_login(self, proxy: str) -> str:
+    def _with_login(self, setting: str) -> str:
+        pattern, proxy = parts(setting)
         address = None if proxy in (ENVIRONMENT, NONE) else proxy_address(proxy)
         if address is None or address.secret not in self._values:
-            return proxy
-        return address.with_login(self._values[address.secret])
+            return setting
+        return f"{pattern} {address.with_login(self._values[address.secret])}".strip()
 
     def __bool__(self) -> bool:
         return bool(self._values)

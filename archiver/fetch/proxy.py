@@ -19,7 +19,8 @@ from hashlib import sha256
 from urllib.parse import unquote
 
 from archiver import url
-from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, proxy_address
+from archiver.config.auth import covers
+from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, parts, proxy_address
 from archiver.config.settings import SettingsByHost, values_of
 from archiver.errors import SHORTAGES, ConfigError, Failure, FetchError, ProxyError
 from archiver.model import Exchange
@@ -77,10 +78,10 @@ class ProxyRoutes:
         common = settings.common
         own = (*(rule.given for rule in common.politeness.host), *(seed.given for seed in common.scope.seed))
         given.update(values_of(each, "proxy") for each in own)
-        self._pools = {each: _pool(each) for each in given}
+        self._pools = {each: _pools(each) for each in given}
         self._environment: dict[str, Proxy] = {}
         self._bypasses: Callable[[str], bool] = lambda _: False
-        if any(ENVIRONMENT in each for each in given):
+        if any(parts(text)[1] == ENVIRONMENT for each in given for text in each):
             self._environment, self._bypasses = _environment_proxies()
 
     def of(self, origin: str) -> Proxy | None:
@@ -90,7 +91,7 @@ class ProxyRoutes:
             kind = host.rpartition(".")[2]
             raise FetchError(
                 Failure.PROXY,
-                f"only a proxy that resolves names leads to .{kind}; use --host '*.{kind} proxy=socks5h://HOST:PORT'",
+                f"only a proxy that resolves names leads to .{kind}; use --proxy '*.{kind} socks5h://HOST:PORT'",
             )
         return proxy
 
@@ -98,9 +99,9 @@ class ProxyRoutes:
         given = self._settings.of(origin).fetch.proxy
         if not given:
             return None
-        if given == (ENVIRONMENT,):
+        pool = next((pool for pattern, pool in self._pools[given] if not pattern or covers(pattern, origin)), ())
+        if pool is None:
             return self._of_environment(origin)
-        pool = self._pools[given]
         if len(pool) < 2:
             return pool[0] if pool else None
         domain = self._domain_of(url.host(f"{origin}/"))  # hosts that may share limits go the same way, in each run
@@ -111,11 +112,20 @@ class ProxyRoutes:
         return None if self._bypasses(authority) else self._environment.get(scheme)
 
 
-def _pool(given: tuple[str, ...]) -> tuple[Proxy, ...]:
+def _pools(given: tuple[str, ...]) -> tuple[tuple[str, tuple[Proxy, ...] | None], ...]:
+    """Return host patterns and their proxies, None for those of the environment, in the order to try; "": all hosts."""
+    named: dict[str, list[str]] = {}
+    for pattern, text in map(parts, given):
+        named.setdefault(pattern, []).append(text)
+    ordered = sorted(named.items(), key=lambda each: not each[0])  # all hosts come last
+    return tuple((pattern, _pool(texts)) for pattern, texts in ordered)
+
+
+def _pool(texts: list[str]) -> tuple[Proxy, ...] | None:
     for word in (NONE, ENVIRONMENT):
-        if word in given and len(given) > 1:
+        if word in texts and len(texts) > 1:
             raise ConfigError(f"proxy {word}: other proxies are given for the same hosts; give it alone")
-    return tuple(_proxy(text) for text in given if text not in (NONE, ENVIRONMENT))
+    return None if texts == [ENVIRONMENT] else tuple(_proxy(text) for text in texts if text != NONE)
 
 
 def _proxy(text: str) -> Proxy:

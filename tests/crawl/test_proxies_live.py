@@ -153,9 +153,7 @@ def test_an_onion_without_a_proxy_fails_with_the_reason(tmp_path: Path) -> None:
     assert ending.code is ExitCode.DONE
     assert states(tmp_path)["http://ghijkl.onion/x"] == "failed"
     [(note,)] = rows(tmp_path, "SELECT note FROM urls WHERE url = 'http://ghijkl.onion/x'")
-    assert "only a proxy that resolves names leads to .onion; use --host '*.onion proxy=socks5h://HOST:PORT'" in str(
-        note
-    )
+    assert "only a proxy that resolves names leads to .onion; use --proxy '*.onion socks5h://HOST:PORT'" in str(note)
 
 
 @needs_microsocks
@@ -230,8 +228,7 @@ def test_an_onion_that_failed_can_be_taken_later(tmp_path: Path) -> None:
     assert archiver("crawl", seed, "-o", "c", *options, cwd=tmp_path).returncode == ExitCode.NO_SEED
     with ScriptedProxy((message("200 OK", b"hidden", content_type="text/plain"),)) as proxy:
         assert archiver("retry", "c", seed, cwd=tmp_path).returncode == ExitCode.DONE
-        rule = f"*.onion proxy=http://127.0.0.1:{proxy.port}"
-        ran = archiver("resume", "c", "--host", rule, cwd=tmp_path)
+        ran = archiver("resume", "c", "--proxy", f"*.onion http://127.0.0.1:{proxy.port}", cwd=tmp_path)
         assert ran.returncode == ExitCode.DONE, ran.stderr
         asked = [data.split(b" ")[1] for data in proxy.heard]
     assert states(tmp_path / "c")[seed] == "archived"

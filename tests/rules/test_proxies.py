@@ -57,6 +57,7 @@ def test_right_forms(
     assert proxy_address(given).name == name
     for settings in (
         with_values(Settings(), {"proxy": (given,)}),
+        with_values(Settings(), {"proxy": (PROXY.parse(f"*.test {given}"), "http://other:1")}),
         with_values(Settings(), {"host": (HOST_RULE.parse(f"*.test proxy={given}"),)}),
     ):
         secrets = read_secrets(settings)
@@ -83,6 +84,9 @@ def test_right_forms(
         ("http://ann:hunter2@proxy.example", "is not a proxy"),
         ("http://ann@proxy.example:3128", "environment variable"),
         ("socks4://ann:env:PASSWORD@p:1", "socks4 knows no passwords"),
+        ("http://ann:hun ter2@p:1", "not a proxy"),
+        ("a/b http://p:1", "not a proxy"),
+        ("*.onion  ann:hunter2@p:1", "is not a proxy"),
         ("http://ann:file:hunter2@p:1", "file:/PATH"),
         ("http://ann:env:hunter-2@p:1", "env:NAME"),
         ("http://ann:keyring:hunter2@p:1", "keyring:SERVICE/USER"),
@@ -133,6 +137,29 @@ def test_the_first_rule_that_matches_decides() -> None:
     assert way(routes(), "http://b.test:8080") == ""
 
 
+def test_proxies_for_some_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pattern that matches decides, wherever the proxy for all others is. Rules for hosts replace all."""
+    monkeypatch.setenv("https_proxy", "http://e:9")
+    given = (
+        "http://p:1",
+        "*.ONION  socks5h://t:1",
+        "near.example none",
+        "*.example socks5://s:1",
+        "https://x.test env",
+    )
+    route = routes("b.example proxy=none", proxy=tuple(map(PROXY.parse, given)))
+    ways = {
+        "http://abc.onion": "socks5h://t:1", "https://near.example": "", "https://a.example:81": "socks5://s:1",
+        "http://b.example": "", "https://x.test": "http://e:9", "http://x.test": "http://p:1", "http://y.test": "http://p:1",
+    }  # fmt: skip
+    assert {origin: way(route, origin) for origin in ways} == ways
+    assert way(routes(proxy=("*.onion socks5h://t:1",)), "http://y.test") == ""
+    pool = routes(proxy=("*.a http://p:1", "*.a http://q:1", "http://r:1"))
+    assert {way(pool, f"http://{number}.a") for number in range(30)} == {"http://p:1", "http://q:1"}
+    text = render(with_values(Settings(), {"proxy": tuple(map(PROXY.parse, given)), "seeds": ("http://a/",)}))
+    assert parse(text, "x")["proxy"] == tuple(map(PROXY.parse, given))
+
+
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=8, unique=True), st.randoms())
 def test_a_host_stays_with_its_proxy(names: list[str], random: object) -> None:
     """In each run, in any order, with the other hosts of its domain; a proxy that is added takes hosts, moves none."""
@@ -158,6 +185,38 @@ def test_hidden_names_need_a_proxy_that_resolves(host: str, values: dict[str, ob
 def test_words_stand_alone(word: str) -> None:
     with pytest.raises(ConfigError, match="give it alone"):
         routes(proxy=(word, "http://p:1"))
+
+
+PROXIED = {"http": "http://far.test", "https": "https://far.test", "near": "https://a.near.test"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "ways"),
+    [
+        ({"HTTP_PROXY": "http://p:1"}, ("http://p:1", "", "")),
+        ({"http_proxy": "p:1"}, ("http://p:1", "", "")),
+        ({"HTTPS_PROXY": "http://p:1"}, ("", "http://p:1", "http://p:1")),
+        ({"ALL_PROXY": "socks5h://p:1"}, ("socks5h://p:1",) * 3),
+        ({"all_proxy": "socks5h://p:1", "http_proxy": "q:2"}, ("http://q:2", "socks5h://p:1", "socks5h://p:1")),
+        ({"HTTP_PROXY": "p:1", "http_proxy": "q:2"}, ("http://q:2", "", "")),
+        ({"ALL_PROXY": "p:1", "NO_PROXY": "near.test"}, ("http://p:1", "http://p:1", "")),
+        ({"ALL_PROXY": "p:1", "no_proxy": " .near.test , x"}, ("http://p:1", "http://p:1", "")),
+        ({"ALL_PROXY": "p:1", "no_proxy": "*"}, ("", "", "")),
+        ({}, ("", "", "")),
+    ],
+)
+def test_each_variable_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], ways: tuple[str, ...]
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert tuple(way(routes(proxy=("env",)), origin) for origin in PROXIED.values()) == ways
+    assert {way(routes(), origin) for origin in PROXIED.values()} == {""}
+    with pytest.raises(FetchError, match="only a proxy that resolves"):
+        routes(proxy=("env",)).of("ftp://a.onion")
 
 
 def test_the_environment_is_heard_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
