@@ -35,6 +35,7 @@ MAX_HOSTS = 12_000  # leased at the same time
 CROWDED = 1.0  # seconds between two tries to release hosts while there is no room for others
 
 NEVER = float("inf")
+AGAIN = frozenset((Event.RETRY, Event.DELAY, Event.VARIANT))  # the URL waits for another visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class Dispatcher:
             if host is not None:
                 host.wait(each.not_before)
                 self._schedule.settled(host.id, each.claim.id)
-                if each.event in {Event.RETRY, Event.DELAY, Event.VARIANT} or host.short_window:
+                if each.event in AGAIN or each.claim.language or host.short_window:
                     self._schedule.refresh(host.id)
         for host_id in settled.hosts:
             self._schedule.refresh(host_id)
