@@ -227,7 +227,7 @@ class ConnectionPool:
     async def _connect_unverified(self, origin: str) -> Wire:
         try:
             return await self._connect_new(origin)
-        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
+        except ssl.SSLCertVerificationError:
             # An archive stores what the site sends, with or without a valid certificate. A note records the failure.
             remember(self._unverified, origin, None)
             self._requests.pop(origin, None)

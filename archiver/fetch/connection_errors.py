@@ -12,12 +12,8 @@ from archiver.fetch.dns import unresolved
 
 _FAILURES: Mapping[type[Exception], Failure] = {
     aiohttp.ClientConnectorDNSError: Failure.DNS,
-    aiohttp.ClientConnectorCertificateError: Failure.TLS,
-    aiohttp.ClientSSLError: Failure.TLS,
     ssl.SSLError: Failure.TLS,
-    aiohttp.ConnectionTimeoutError: Failure.TIMEOUT,
     TimeoutError: Failure.TIMEOUT,
-    aiohttp.ClientConnectorError: Failure.CONNECT,
     ConnectionResetError: Failure.DISCONNECT,
     OSError: Failure.CONNECT,
     UnicodeError: Failure.DNS,  # an invalid label: empty, or longer than 63 bytes
@@ -33,12 +29,14 @@ def translated() -> Iterator[None]:
         if (shortage := _shortage(error)) is not None:
             raise ShortageError(f"no connection could be opened: {os.strerror(shortage)}") from error
         failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
+        if isinstance(error, TimeoutError | ConnectionResetError) and error.errno:  # the system says so, not we
+            failure = Failure.CONNECT
         raise FetchError(failure, _reason(failure, error)) from error
 
 
 def _shortage(error: Exception) -> int | None:
     """Return the error number if this machine, not the site, is at fault: it has run out of a resource."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    cause = error
     if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it failed
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
@@ -51,10 +49,9 @@ def _reason(failure: Failure, error: Exception) -> str:
     if failure is Failure.TIMEOUT:
         return "no connection within the time limit"
     if failure is Failure.DNS:
-        if isinstance(error, aiohttp.ClientConnectorError):
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
             return unresolved(error.host, error.os_error)
         return "host name does not resolve"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
-        return os.strerror(cause.errno)
-    return str(cause)
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error)

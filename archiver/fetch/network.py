@@ -186,9 +186,9 @@ async def race(
             raise
         except OSError:
             connected.close()
-            if len(places) < 2:
-                raise
             places = [each for each in places if each[4] != peer][: len(places) - 1]
+            if not places:
+                raise
         except BaseException:
             connected.close()
             raise

@@ -4,6 +4,7 @@ Addresses of a host work, refuse, or are silent: their queue of connections is f
 """
 
 import asyncio
+import errno
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,7 @@ import pytest
 
 from archiver.config.host_rules import HOST_RULE
 from archiver.errors import ConfigError, Failure, FetchError
+from archiver.fetch.connection_errors import translated
 from archiver.model import Exchange
 from fixtures.dns_server import DnsServer, Fault, by_family
 from fixtures.fetching import LOOPBACK, CountingGate, fetching, taken
@@ -209,6 +211,36 @@ def test_connections_leave_by_the_source_address(tmp_path: Path, *, tls: bool) -
 def test_a_source_address_of_another_machine_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^source-address 192\.0\.2\.1: connections cannot leave by it \("):
         fetch(tmp_path, "http://127.0.0.1/", source_address="192.0.2.1")
+
+
+def test_an_address_where_tls_fails_is_followed_by_the_next(tmp_path: Path) -> None:
+    with (
+        ScriptedProxy((b"this is no TLS\r\n",)) as plain,
+        RawServer(otherwise=keep(ANSWER), hosts=("127.0.0.2",), port=plain.port, tls=True) as server,
+    ):
+        url = server.url("/", "a.example")
+        exchange = fetch(tmp_path, url, resolve=given("a.example", "127.0.0.1", "127.0.0.2"))
+        assert plain.heard[0].startswith(b"\x16\x03"), "no TLS handshake"
+        assert exchange.peer.ip == "127.0.0.2"
+        assert failure(tmp_path, url, resolve=given("a.example", "127.0.0.1"))[0] is Failure.TLS
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (
+            OSError(errno.ETIMEDOUT, ""),
+            Failure.CONNECT,
+        ),  # not our own limit, after which a suspended machine tries again
+        (OSError(errno.ECONNRESET, ""), Failure.CONNECT),
+        (TimeoutError(), Failure.TIMEOUT),
+        (ConnectionResetError("closed at once"), Failure.DISCONNECT),
+    ],
+)
+def test_errors_of_the_system_while_connecting(error: OSError, kind: Failure) -> None:
+    with pytest.raises(FetchError) as caught, translated():
+        raise error
+    assert caught.value.failure is kind
 
 
 # DNS servers

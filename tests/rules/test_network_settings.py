@@ -23,7 +23,7 @@ from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError, FetchError
 from archiver.fetch.dns import interleaved
 from archiver.fetch.name_servers import entry
-from archiver.fetch.network import GivenAddresses, LocalEnds
+from archiver.fetch.network import LONGEST_LOOK_UP, GivenAddresses, LocalEnds, Timeouts
 from archiver.fetch.proxy import ProxyRoutes
 
 
@@ -163,6 +163,12 @@ def test_local_ends_are_those_of_the_host() -> None:
     for origin in ("http://127.0.0.1:80", "https://127.0.0.1"):
         with pytest.raises(FetchError, match=r"^127\.0\.0\.1 is not an IPv6 address"):
             both.of(origin)
+
+
+def test_dns_servers_get_the_longest_time_that_any_host_has() -> None:
+    rules = tuple(map(HOST_RULE.parse, ("a dns-timeout=40 rate=1", "b dns-timeout=20", "c rate=1")))
+    assert Timeouts(SettingsByHost(with_values(Settings(), {"host": rules}))).longest_look_up() == 40
+    assert Timeouts(SettingsByHost(Settings())).longest_look_up() == LONGEST_LOOK_UP
 
 
 @given(st.lists(ADDRESSES, max_size=20))
