@@ -1,5 +1,6 @@
 """Errors of connections: which failure of ours each of them is, and its reason in words."""
 
+import errno
 import os
 import ssl
 from collections.abc import Iterator, Mapping
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 import aiohttp
 
 from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
-from archiver.fetch.dns import unresolved
+from archiver.fetch.name_servers import NameServerError
 
 _FAILURES: Mapping[type[Exception], Failure] = {
     aiohttp.ClientConnectorDNSError: Failure.DNS,
@@ -55,3 +56,14 @@ def _reason(failure: Failure, error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
         return os.strerror(error.errno)
     return str(error)
+
+
+def unresolved(host: str, error: Exception) -> str:
+    """Return in words why *host* has no address."""
+    if isinstance(error, NameServerError):
+        return f"host name {host} does not resolve ({error})"
+    if isinstance(error, OSError) and error.errno == errno.ETIMEDOUT:
+        return f"no name server answers for {host}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return str(error.strerror)
+    return f"host name {host} does not resolve"

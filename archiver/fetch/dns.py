@@ -24,7 +24,8 @@ from typing import Any
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from archiver.errors import Failure, FetchError
-from archiver.fetch.name_servers import NameServerError, entry
+from archiver.fetch.connection_errors import unresolved
+from archiver.fetch.name_servers import entry
 from archiver.fetch.network import LONGEST_LOOK_UP, GivenAddresses, family_name
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Lookup
@@ -335,14 +336,3 @@ def interleaved(found: list[ResolveResult]) -> list[ResolveResult]:
 
 def _family(found: ResolveResult) -> int:
     return socket.AF_INET6 if ":" in found["host"] else socket.AF_INET
-
-
-def unresolved(host: str, error: Exception) -> str:
-    """Return in words why *host* has no address."""
-    if isinstance(error, NameServerError):
-        return f"host name {host} does not resolve ({error})"
-    if isinstance(error, OSError) and error.errno == errno.ETIMEDOUT:
-        return f"no name server answers for {host}"
-    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
-        return str(error.strerror)
-    return f"host name {host} does not resolve"
