@@ -48,6 +48,8 @@ ERRORS = 400  # the first status of an error
 
 def further_languages(settings: FetchSettings) -> tuple[str, ...]:
     """Return the languages for further visits, each once, without that of the first visit."""
+    if not settings.also_accept_language:
+        return ()
     given = [line.partition(":")[::2] for line in settings.header]
     first = next((value for name, value in given if name.lower() == "accept-language"), settings.accept_language)
     wanted = {each.strip().lower(): each.strip() for each in settings.also_accept_language.split(",") if each.strip()}
@@ -116,15 +118,14 @@ class VisitRules:
         """
         if event in {Event.RETRY, Event.DELAY} or claim.priority < 0:
             return event, claim.language
-        answered = event is Event.CAPTURE and framing is not None
-        wanted = self.of_host(claim.url).languages if claim.language or answered else ()
-        if not claim.language and not (wanted and framing is not None and varies(framing) and not is_robots(claim)):
-            return event, ""
-        if not claim.language:
-            language = wanted[0]
-        else:  # none, if the settings have changed meanwhile
+        if claim.language:
+            wanted = self.of_host(claim.url).languages  # without its own, if the settings have changed meanwhile
             language = next((after for one, after in pairwise(wanted) if one == claim.language), "")
-        return Event.VARIANT if language else Event.CAPTURE, language
+            return Event.VARIANT if language else Event.CAPTURE, language
+        if event is not Event.CAPTURE or framing is None or not (self.common.languages or self.settings.any):
+            return event, ""
+        wanted = self.of_host(claim.url).languages if varies(framing) and not is_robots(claim) else ()
+        return (Event.VARIANT, wanted[0]) if wanted else (event, "")
 
     def learn(self, tallies: Iterable[PatternTally]) -> None:
         """Take in the budgets that another process has given to URL patterns."""

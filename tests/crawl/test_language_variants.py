@@ -236,7 +236,7 @@ def test_a_variant_that_fails_leaves_its_url_archived(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_cookie_wall_that_varies(tmp_path: Path, concurrency: int) -> None:
+def test_a_cookie_wall_that_varies(tmp_path: Path, forks: Forks, concurrency: int) -> None:
     """The page behind the wall is fetched in the language of the settings too."""
 
     def route(row: Row) -> Sendable:
@@ -261,6 +261,10 @@ def test_a_cookie_wall_that_varies(tmp_path: Path, concurrency: int) -> None:
         ("de", 200),
     }
     assert len(found) <= 10
+    assert verify([tmp_path]).ok
+    before = rows(tmp_path, "SELECT url, state, status, language, tries FROM urls ORDER BY url")
+    assert forks.run("rebuild", str(tmp_path), cwd=tmp_path).code == ExitCode.DONE
+    assert rows(tmp_path, "SELECT url, state, status, language, tries FROM urls ORDER BY url") == before
 
 
 def test_a_cookie_with_the_language_of_a_variant_is_not_kept(tmp_path: Path) -> None:
@@ -359,6 +363,8 @@ def test_pywb_shows_the_language_of_the_settings_first(tmp_path: Path, serve: ob
             name = f"__wb_accept_language={spoken}"
             assert f"/ in {spoken}".encode() in wayback.get(f"{root}/?{name}").body
             assert f"/other in {spoken}".encode() in wayback.get(f"{root}/other?b=2&a=1&{name}").body
+        assert wayback.get(f"{root}/?unknown=1").status == 404  # nor by its rules for queries
+        assert b"/ in en" in wayback.get(f"{root}/?_=1").body
         assert wayback.get(f"{root}/page-in-fr").body == page("/other in fr").encode()
 
 
