@@ -151,7 +151,10 @@ def _warn_about_secrets(directory: Path) -> None:
     except ConfigError:  # reported elsewhere
         return
     if has_secrets(settings) or _has_private_cookies(directory):
-        say("the request records hold secret headers; share the package only with people who may see them")
+        say(
+            "the request records hold secret headers, or pages were shown to you alone; share the package only with "
+            "people who may see them"
+        )
 
 
 def _has_private_cookies(directory: Path) -> bool:
