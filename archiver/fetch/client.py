@@ -15,9 +15,17 @@ from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.connection import ConnectionPool
 from archiver.fetch.dns import Lookups, routed
 from archiver.fetch.exchange import Attempt, Progress, SharedCpu
+from archiver.fetch.http_proxy import (
+    AUTHENTICATION_REQUIRED,
+    CHALLENGES,
+    LOGIN_REFUSED,
+    MAX_CHALLENGES,
+    keeps_connection,
+    own_error,
+)
 from archiver.fetch.network import Timeouts
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, LOGIN_REFUSED, ProxyRoutes, keeps_connection, own_error
+from archiver.fetch.proxy import ProxyRoutes
 from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.tls import TlsContexts
@@ -44,6 +52,10 @@ class AskedFor(NamedTuple):
     conditions: bytes
     form: FormPost | None
     language: str
+
+
+class _ProxyChallengeError(Exception):
+    """A proxy asks for an answer to its Digest challenge, which the next request gives."""
 
 
 class Fetcher:
@@ -104,7 +116,7 @@ class Fetcher:
         origin = url.origin(address)
         plan = self._requests.plan(origin, asked.language)
         bounds = plan.needed if asked.needed else plan.bounds
-        first = True
+        first, challenged = True, 0
         while True:
             wire = await self._pool.connect(origin, fresh=not first or asked.form is not None)
             reusable = False
@@ -124,6 +136,11 @@ class Fetcher:
                 reusable = attempt.framer.reusable and (not wire.forwarded or keeps_connection(exchange))
                 if attempt.disturbed:
                     self._pool.distrust(origin)
+            except _ProxyChallengeError:
+                challenged += 1
+                if challenged > MAX_CHALLENGES:
+                    raise ProxyError(wire.proxy.name if wire.proxy else "", "it accepts no nonce") from None
+                continue
             finally:
                 wire.give_back(reusable=reusable)
             if exchange is not None:
@@ -147,6 +164,11 @@ class Fetcher:
         if exchange is None:
             return None
         status, own = exchange.framing.status, own_error(exchange)
+        login = self._pool.tunnels.login(proxy)
+        is_login = status == AUTHENTICATION_REQUIRED and (login.has_challenge or proxy.name not in answering)
+        if is_login and login.takes(exchange.framing.all(CHALLENGES), wire.login):
+            exchange.response.close()
+            raise _ProxyChallengeError
         if proxy.name not in answering and (
             status == AUTHENTICATION_REQUIRED or (own and status in LOGIN_REFUSED)
         ):  # later ones may come from a site, which must not end the crawl

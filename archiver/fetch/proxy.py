@@ -11,7 +11,6 @@ socks5 we look names up, and the guard decides.
 import asyncio
 import os
 import socket
-from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,12 +22,13 @@ from archiver.config.auth import covers
 from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, parts, proxy_address
 from archiver.config.settings import SettingsByHost, values_of
 from archiver.errors import SHORTAGES, ConfigError, Failure, FetchError, ProxyError
-from archiver.model import Exchange
+from archiver.fetch.http_proxy import AUTHENTICATION_REQUIRED, CHALLENGES, LOGIN_REFUSED, MAX_CHALLENGES, ProxyLogin
+from archiver.http.auth import Credentials
 
 HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
 MAX_HEAD = 16 << 10  # bytes of a proxy's answer to CONNECT
-AUTHENTICATION_REQUIRED = 407
-LOGIN_REFUSED = (AUTHENTICATION_REQUIRED, 401)  # tinyproxy 1.11 answers a wrong password with 401
+
+
 OWN_TIMEOUT = 86_400.0  # seconds: that of python-socks, which never comes before ours
 _LOGIN_REFUSED = ("No acceptable authentication", "authentication failure")  # python-socks says it in words alone
 _SITE_FAILED = {1, 2, 3, 4, 5, 6, 8, 0x5B}  # SOCKS replies that are about the site, or forbid it
@@ -56,13 +56,6 @@ class Proxy:
     def forwards(self, origin: str) -> bool:
         """Return True if requests to *origin* go to the proxy itself: plain HTTP in absolute form."""
         return self.address.kind == "http" and origin.startswith("http://")
-
-    @property
-    def authorization(self) -> bytes:
-        """The header line with the login for a proxy of the kind http; b"" without a login."""
-        if not self.user:
-            return b""
-        return b"Proxy-Authorization: Basic %b\r\n" % b64encode(f"{self.user}:{self.password}".encode())
 
 
 class ProxyRoutes:
@@ -154,50 +147,31 @@ def _environment_proxies() -> tuple[dict[str, Proxy], Callable[[str], bool]]:
     return found, bypasses
 
 
-def keeps_connection(exchange: Exchange | None) -> bool:
-    """Return True if a proxy of the kind http has said that it reads another request on the connection of *exchange*.
-
-    tinyproxy reads one, and may relay what follows to the site as it comes, with our login. It takes away what the
-    site says of its own connection.
-    """
-    if exchange is None:
-        return False
-    said = (*exchange.framing.all("connection"), *exchange.framing.all("proxy-connection"))
-    return "keep-alive" in {word.strip().lower() for field in said for word in field.split(",")}
-
-
-def own_error(exchange: Exchange) -> str:
-    """Return in words which error a proxy of the kind http reports; "" if the answer is the site's.
-
-    squid names the error in a field. If it comes from a squid at the site, ours adds a second Via. tinyproxy adds Via
-    only to what it passes on. A site that imitates this just looks unreachable.
-    """
-    framing = exchange.framing
-    if framing.status < 400:
-        return ""
-    hops = [each for field in framing.all("via") for each in field.split(",") if each.strip()]
-    error = framing.first("x-squid-error")
-    if error is not None and len(hops) < 2:
-        return f"{framing.status} {error}"[:100]
-    own = not hops and (framing.first("server") or "").startswith("tinyproxy/")
-    return str(framing.status) if own else ""
-
-
 class ProxyTunnels:
     """Opens connections through proxies, and remembers which proxies answer."""
 
     def __init__(self) -> None:
         self.answering: set[str] = set()  # names of proxies that have answered since they last failed
+        self._logins: dict[Proxy, ProxyLogin] = {}
+
+    def login(self, proxy: Proxy) -> ProxyLogin:
+        """Return the login to *proxy* of the kind http."""
+        if proxy not in self._logins:
+            self._logins[proxy] = ProxyLogin(Credentials(proxy.user, proxy.password))
+        return self._logins[proxy]
 
     async def open(self, proxy: Proxy, site: tuple[str, int], seconds: float, leaves_by: str = "") -> socket.socket:
         """Return a socket that *proxy* has connected to *site* within *seconds*; raise `FetchError` if it fails.
 
         *leaves_by*: the address of this machine from which to connect to the proxy.
         """
-        (host, port), dial = site, _dial_http if proxy.address.kind == "http" else _dial_socks
+        host, port = site
         try:
             async with asyncio.timeout(seconds):
-                connected = await dial(proxy, host, port, leaves_by)
+                if proxy.address.kind == "http":
+                    connected = await _dial_http(proxy, self.login(proxy), (host, port), leaves_by)
+                else:
+                    connected = await _dial_socks(proxy, host, port, leaves_by)
         except TimeoutError as error:
             raise self.timed_out(proxy, f"no connection to {host} within {seconds:g} s") from error
         except ProxyError:
@@ -253,18 +227,34 @@ async def _dial_socks(proxy: Proxy, host: str, port: int, leaves_by: str) -> soc
         raise ProxyError(proxy.name, reason) from error
 
 
-async def _dial_http(proxy: Proxy, host: str, port: int, leaves_by: str) -> socket.socket:
-    """Send CONNECT. The answer is read byte by byte at its end: what follows belongs to the site."""
+async def _dial_http(proxy: Proxy, login: ProxyLogin, site: tuple[str, int], leaves_by: str) -> socket.socket:
+    """Send CONNECT, again if the proxy asks for Digest; return the socket."""
+    (host, port), challenges = site, 0
+    place = f"{f'[{host}]' if ':' in host else host}:{port}".encode()
+    request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (place, place)
+    while True:
+        line = login.line(request)
+        connected, head = await _answer(proxy, request + line, leaves_by)
+        try:
+            if challenges == MAX_CHALLENGES or not login.takes(_challenges(head), line):
+                _check_answer(proxy, head)
+                return connected
+        except BaseException:
+            connected.close()
+            raise
+        connected.close()
+        challenges += 1
+
+
+async def _answer(proxy: Proxy, request: bytes, leaves_by: str) -> tuple[socket.socket, bytes]:
+    """Send *request* to *proxy*; return the socket and the head of the answer. What follows belongs to the site."""
     try:
         connected = await _reached(proxy.address, leaves_by)
     except OSError as error:
         raise _unreachable(proxy, error) from error
-    place = f"{f'[{host}]' if ':' in host else host}:{port}".encode()
     try:
-        loop = asyncio.get_running_loop()
-        request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (place, place, proxy.authorization)
-        await loop.sock_sendall(connected, request)
-        _check_answer(proxy, await _head(connected))
+        await asyncio.get_running_loop().sock_sendall(connected, request + b"\r\n")
+        return connected, await _head(connected)
     except OSError as error:
         connected.close()
         if isinstance(error, TimeoutError):
@@ -273,7 +263,15 @@ async def _dial_http(proxy: Proxy, host: str, port: int, leaves_by: str) -> sock
     except BaseException:
         connected.close()
         raise
-    return connected
+
+
+def _challenges(head: bytes) -> list[str]:
+    """Return the Proxy-Authenticate fields of an answer that refuses a login; [] of others."""
+    status, *lines = head.decode("latin-1").split("\r\n")
+    if status.split(None, 2)[1:2] != [str(AUTHENTICATION_REQUIRED)]:
+        return []
+    fields = (line.partition(":") for line in lines)
+    return [value.strip() for name, _, value in fields if name.strip().lower() == CHALLENGES]
 
 
 async def _reached(address: ProxyAddress, leaves_by: str) -> socket.socket:

@@ -49,6 +49,7 @@ class Wire:
         "awake",
         "error",
         "forwarded",
+        "login",
         "notes",
         "peer",
         "proxy",
@@ -60,6 +61,7 @@ class Wire:
         self.error: BaseException | None = None
         self.notes = notes
         self.proxy = protocol.proxy
+        self.login = b""  # the header line that was sent to the proxy
         self.forwarded = bool(protocol.proxy and protocol.proxy.forwards(protocol.origin))
         self.peer = peer_of(protocol.transport)
         if protocol.proxy is not None:
@@ -109,9 +111,10 @@ class Wire:
 
     def send(self, request: bytes) -> None:
         """Write *request*; exactly these bytes are sent (or encrypted by TLS), and our login to a proxy."""
-        if self.forwarded and self.proxy is not None and self.proxy.authorization:
+        if self.forwarded and self.proxy is not None:
+            self.login = self._pool.tunnels.login(self.proxy).line(request)
             start = request.index(b"\r\n") + 2
-            request = request[:start] + self.proxy.authorization + request[start:]
+            request = request[:start] + self.login + request[start:]
         self._transport.write(request)
 
     async def read(self, timeout: float) -> bytes:  # noqa: ASYNC109  our own timer costs a tenth of asyncio.timeout

@@ -16,7 +16,16 @@ from fixtures.archives import captured, rows, states, warcs
 from fixtures.command import archiver, ended, running, said
 from fixtures.crawl_in_process import crawl
 from fixtures.ports import free_port
-from fixtures.proxies import ScriptedProxy, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
+from fixtures.proxies import (
+    RestartedProxy,
+    ScriptedProxy,
+    microsocks,
+    needs_microsocks,
+    needs_squid,
+    needs_tinyproxy,
+    squid,
+    tinyproxy,
+)
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import message, ok, page, tree
 
@@ -220,6 +229,44 @@ def test_a_crawl_goes_on_with_the_right_login(tmp_path: Path, monkeypatch: pytes
         ran = archiver("resume", "c", *options, cwd=tmp_path)
         assert ran.returncode == ExitCode.DONE, ran.stderr
     assert set(states(tmp_path / "c").values()) == {"archived"}
+
+
+@needs_squid
+def test_many_requests_at_once_log_in_with_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They overtake each other, so squid finds counts of its nonce used; no URL loses a retry."""
+    monkeypatch.setenv("WORD", "hunter2")
+    names = [f"/{number}" for number in range(150)]
+    routes = {"/": ok(page("Front", names)), **{name: ok(page(name)) for name in names}}
+    with RawServer(routes) as server, squid(PROXY, "ann", "hunter2", "Digest") as port:
+        proxy = f"http://ann:env:WORD@127.0.0.1:{port}"
+        ending = crawl(tmp_path, server.url(), proxy=(proxy,), host_concurrency=16, retries=0)
+        assert ending.code is ExitCode.DONE, ending.reason
+        assert {row.client for row in server.log} == {PROXY}
+    assert set(states(tmp_path).values()) == {"archived"}
+    assert len(server.log) == len(names) + 2, "each URL and robots.txt once"
+
+
+@pytest.mark.parametrize("program", [pytest.param("tinyproxy", marks=needs_tinyproxy), *KINDS[1:2]])
+def test_a_proxy_that_dies_and_comes_back_costs_no_url(tmp_path: Path, program: str) -> None:
+    names = [f"/{number}" for number in range(60)]
+    routes = {"/": ok(page("Front", names)), **{name: ok(page(name)) for name in names}}
+    with ExitStack() as stack:
+        server = stack.enter_context(RawServer(routes))
+        proxy = RestartedProxy("microsocks" if program == "socks5" else program, PROXY, tmp_path)
+        options = ("--rate", "1/0.02", "--probe", "off", "--proxy", proxy.url, "-o", "c")
+        with proxy:
+            process = stack.enter_context(running("crawl", server.url(), *options, cwd=tmp_path))
+            server.log.holds(20).wait()
+        said(process, "its hosts wait")
+        with proxy:
+            said(process, "answers again")
+            code, err = ended(process)
+        assert code == ExitCode.DONE, err
+        assert {row.client for row in server.log} == {PROXY}
+    assert set(states(tmp_path / "c").values()) == {"archived"}
+    assert {address for address, _ in captured(tmp_path / "c")} == {
+        server.url(target) for target in ("/", "/robots.txt", *names)
+    }
 
 
 def test_an_onion_that_failed_can_be_taken_later(tmp_path: Path) -> None:

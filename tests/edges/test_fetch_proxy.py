@@ -9,6 +9,7 @@ import pytest
 from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Exchange
+from archiver.url import canonical
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.ports import free_port
 from fixtures.proxies import ScriptedProxy, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
@@ -271,10 +272,18 @@ def test_an_invalid_certificate_behind_a_proxy_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["http", "socks4", "socks5", "socks5h"])
-@pytest.mark.parametrize("host", ["10.0.0.1", "[::1]", "169.254.169.254", "localhost", "a.localhost"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("10.0.0.1", "[::1]", "169.254.169.254", "localhost", "a.localhost", "127.1", "0x7f000001", "2130706433"),
+        *("[::ffff:10.0.0.1]", "[fd00::1]", "LOCALHOST.", "router", "nas.lan", "metadata.google.internal"),
+    ],
+)
 def test_private_hosts_stay_refused_behind_a_proxy(tmp_path: Path, kind: str, host: str) -> None:
     with ScriptedProxy() as proxy:
-        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", f"http://{host}/", allow_private=("10.9.9.9",))
+        address = canonical(f"http://{host}/")
+        assert address is not None
+        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", address, allow_private=("10.9.9.9",))
         assert error.failure is Failure.PRIVATE
         assert proxy.heard == []
 
