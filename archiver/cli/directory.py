@@ -184,7 +184,10 @@ def with_tls_paths(settings: Settings) -> Settings:
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:  # ~someone
+        raise ConfigError(f"{printable(path, 1000)}: there is no such home folder; write an absolute path") from None
 
 
 def dedup_from(directory: Path) -> list[Path]:

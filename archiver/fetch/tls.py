@@ -14,12 +14,13 @@ import ssl
 import stat
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from archiver import url
 from archiver.config.fetch_settings import TlsSettings
-from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.config.tls import TLS_KEYS, VERSIONS, ClientCert
 from archiver.errors import ConfigError, Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard, normalized_host
@@ -100,23 +101,25 @@ class TlsContexts:
 
 def check_tls(settings: Settings) -> None:
     """Make the contexts of *settings*, those of rules for hosts and of seeds too. Raises `ConfigError`."""
-    _check(settings.tls, "")
+    different = {settings.tls: ""}  # each with one of its users; there may be very many seeds
     for rule in settings.politeness.host:
-        _check(_with(settings, rule.given), f"{rule.match}: ")
+        different.setdefault(_with(settings, rule.given), f"{rule.match}: ")
     for seed in settings.scope.seed:
-        _check(_with(settings, seed.given), f"{seed.url}: ")
+        different.setdefault(_with(settings, seed.given), f"{seed.url}: ")
+    for tls, where in different.items():
+        _check(tls, where)
 
 
 def _with(settings: Settings, given: Iterable[tuple[str, object]]) -> TlsSettings:
     """Return the TLS settings of *settings* with those of a rule or a seed in their place."""
-    own: dict[str, object] = {}
+    own: dict[str, Any] = {}
     for key, value in given:
         if key in TLS_KEYS:
             name = key.replace("-", "_")
             before = own.get(name, ())
             many = isinstance(getattr(DEFAULT, name), tuple)
             own[name] = (*before, value) if many and isinstance(before, tuple) else value
-    return with_values(settings, own).tls
+    return replace(settings.tls, **own)
 
 
 def _check(tls: TlsSettings, where: str) -> None:
@@ -200,7 +203,7 @@ def _check_key(path: str) -> bool:
     if found is None:
         raise ConfigError(f"client-cert {path}: no private key is in it; name the file with the key: key=FILE")
     encrypted = "ENCRYPTED" in found[1] or "ENCRYPTED" in found[2].partition("\n\n")[0]
-    if os.name == "posix" and not encrypted and Path(path).expanduser().stat().st_mode & OTHERS:
+    if os.name == "posix" and not encrypted and Path(path).stat().st_mode & OTHERS:
         raise ConfigError(f"client-cert {path}: others may read this key; run chmod 600 {path}")
     return encrypted
 
@@ -208,7 +211,7 @@ def _check_key(path: str) -> bool:
 def _text(path: str, key: str) -> str:
     """Return the text of the regular file *path*, named by the setting *key*."""
     try:
-        handle = os.open(Path(path).expanduser(), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise ConfigError(f"{key} {path} is not a file")

@@ -243,6 +243,8 @@ def test_a_client_certificate_that_cannot_be_used_is_refused_at_once(
         (("--ca-file", "nothing.pem"), "ca-file nothing.pem cannot be read"),
         (("--ca-file", "empty.pem"), "no certificate is in it"),
         (("--ca-file", "torn.pem"), "a certificate in it is damaged"),
+        (("--ca-file", "~no.such.user/ca.pem"), "there is no such home folder"),
+        (("--client-cert", "a.example ~no.such.user/me.pem"), "there is no such home folder"),
         (("--no-system-ca",), "give --ca-file"),
         (("--tls-min", "1.3", "--tls-max", "1.2"), "tls-min 1.3 is above tls-max 1.2"),
         (("--host", "example.org tls-max=1.1"), "example.org: tls-min 1.2 is above tls-max 1.1"),
