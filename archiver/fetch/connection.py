@@ -55,7 +55,7 @@ UNCLOSED = "the TLS connection ended without close_notify, so the response may b
 TIMER_TOLERANCE = 0.5  # seconds by which aiohttp's timers may be early
 CLOSE_TIMEOUT = 1.0  # seconds for aborted connections to report that they are closed; usually at once
 IDLE_SHARE = 4  # idle connections get one file descriptor in this many
-MAX_ADDRESSES = 4  # of a host that are tried through a proxy, one after the other
+MAX_TUNNELS = 4  # addresses of a host that are tried through a proxy, one after the other
 MAX_KNOWN = 4096  # origins with remembered state …
 MAX_REQUESTS = 256  # … and with cached connection settings: a few KB each, quickly rebuilt
 
@@ -305,7 +305,7 @@ class ConnectionPool:
             return await self.tunnels.open(proxy, (name.rstrip("."), port), patience, leaves_by), None
         failed = FetchError(Failure.DNS, f"host name {name} has no address")
         found = await self._names.addresses(name, port, self._family(origin, proxy), self._timeouts.look_up(origin))
-        addresses = found[:MAX_ADDRESSES]
+        addresses = found[:MAX_TUNNELS]
         for address in addresses:
             site = address.partition("%")[0]
             try:
@@ -342,7 +342,7 @@ class ConnectionPool:
                 ssl=context,
                 server_hostname=name.rstrip(".") if context else None,
             )
-            _, protocol = await race(places, end.place, connect)
+            _, protocol = await race(places, end.place, connect, patience)
         protocol.answer = self._resolver.answer(name, port)
         return protocol, protocol.close
 

@@ -3,6 +3,7 @@
 `race` connects to a host with several addresses: the first one that answers wins (RFC 8305).
 """
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Sequence
@@ -167,12 +168,15 @@ class Connect(Protocol[Connected_co]):
 
 
 async def race(
-    places: Sequence[AddrInfoType], leave_by: tuple[str, int] | None, connect: Connect[Connected_co]
+    places: Sequence[AddrInfoType], leave_by: tuple[str, int] | None, connect: Connect[Connected_co], seconds: float
 ) -> Connected_co:
     """Return what *connect* makes of a socket to the first of *places* that answers; raise OSError if none does.
 
     A place that refuses, or where *connect* fails, is followed by the next one at once. *leave_by*: our own address.
+    *seconds*: the time that the caller waits, of which *connect* gets a share at each place.
     """
+    places = [*dict.fromkeys(places)]
+    share = seconds / len(places)
     while True:
         connected = await start_connection(
             places, local_addr_infos=addr_to_addr_infos(leave_by), happy_eyeballs_delay=NEXT_ADDRESS
@@ -180,7 +184,8 @@ async def race(
         peer: object = None
         try:
             peer = connected.getpeername()
-            return await connect(sock=connected)
+            async with asyncio.timeout(share if len(places) > 1 else None):
+                return await connect(sock=connected)
         except ssl.SSLCertVerificationError:  # the caller decides; the other addresses probably show the same one
             connected.close()
             raise

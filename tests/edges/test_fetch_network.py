@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 
+import aiohttp
 import pytest
 
 from archiver.config.host_rules import HOST_RULE
@@ -19,6 +20,7 @@ from archiver.fetch.connection_errors import translated
 from archiver.model import Exchange
 from fixtures.dns_server import DnsServer, Fault, by_family
 from fixtures.fetching import LOOPBACK, CountingGate, fetching, taken
+from fixtures.name_servers import Names
 from fixtures.ports import free_port
 from fixtures.proxies import ScriptedProxy, microsocks, needs_microsocks
 from fixtures.rawserver import RawServer, keep
@@ -223,6 +225,23 @@ def test_an_address_where_tls_fails_is_followed_by_the_next(tmp_path: Path) -> N
         assert plain.heard[0].startswith(b"\x16\x03"), "no TLS handshake"
         assert exchange.peer.ip == "127.0.0.2"
         assert failure(tmp_path, url, resolve=given("a.example", "127.0.0.1"))[0] is Failure.TLS
+
+
+def test_an_address_that_is_named_twice_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(lambda _: ["127.0.0.1", "127.0.0.1"]))
+    with ScriptedProxy((b"this is no TLS\r\n",)) as plain:
+        assert failure(tmp_path, f"https://a.example:{plain.port}/")[0] is Failure.TLS
+        assert len(plain.clients) == 1
+
+
+def test_an_address_that_never_ends_its_handshake_leaves_time_for_the_next(tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as mute,  # the kernel accepts; no one answers
+        RawServer(otherwise=keep(ANSWER), hosts=("127.0.0.2",), port=mute.getsockname()[1], tls=True) as server,
+    ):
+        addresses = given("a.example", "127.0.0.1", "127.0.0.2")
+        exchange = fetch(tmp_path, server.url("/", "a.example"), resolve=addresses, connect_timeout=6.0)
+        assert exchange.peer.ip == "127.0.0.2"
 
 
 @pytest.mark.parametrize(
