@@ -28,7 +28,7 @@ FLOORS = (
     "warc",
     "policy",
     "extract",
-    "fetch frontier",
+    "browser fetch frontier",
     "collection",
     "crawl tools",
     "cli",

@@ -43,9 +43,7 @@ def load(files: Sequence[str], settings: Settings) -> tuple[Cookie, ...]:
     """Return the cookies in *files*, for a crawl with *settings*; a later file replaces those of an earlier one."""
     if not files:
         return ()
-    rules = (value for key, value in replaced_values(settings) if key == "cookies")
-    if "keep" not in (settings.fetch.cookies, *rules):
-        raise ConfigError("--load-cookies has no effect with --cookies off; leave one of them out")
+    check_cookies_kept(settings, "--load-cookies")
     now = time.time()
     known = SettingsByHost(settings)
     found: dict[tuple[str, str, str, bool], Cookie] = {}
@@ -63,6 +61,13 @@ def load(files: Sequence[str], settings: Settings) -> tuple[Cookie, ...]:
     check_bounds(found.values())
     _warn_of_headers(known)
     return tuple(found.values())
+
+
+def check_cookies_kept(settings: Settings, what: str) -> None:
+    """Refuse *what* if a crawl with *settings* sends no cookies."""
+    rules = (value for key, value in replaced_values(settings) if key == "cookies")
+    if "keep" not in (settings.fetch.cookies, *rules):
+        raise ConfigError(f"{what} has no effect with --cookies off; leave one of them out")
 
 
 def _warn_of_headers(known: SettingsByHost) -> None:
@@ -102,7 +107,7 @@ def cookies(directory: Path, request: CookiesRequest) -> ExitCode:
 
         found = matching(db, domain)
     if request.export is not None:
-        _export(request.export, found)
+        export_cookies(request.export, found)
     if request.clear:
         result(f"{humanize.count(_clear(directory, domain), 'cookie')} deleted")
     elif request.export is None:
@@ -110,7 +115,8 @@ def cookies(directory: Path, request: CookiesRequest) -> ExitCode:
     return ExitCode.DONE
 
 
-def _export(output: Path, found: Sequence[Cookie]) -> None:
+def export_cookies(output: Path, found: Sequence[Cookie]) -> None:
+    """Write *found* to the file *output*, which only the user may read."""
     if output.is_dir() or not output.absolute().parent.is_dir():
         wrong = "is a directory" if output.is_dir() else "cannot be written: its folder does not exist"
         raise ConfigError(f"--export {output} {wrong}; give the name of a file, such as cookies.txt")

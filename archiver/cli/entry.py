@@ -39,6 +39,7 @@ COMMANDS = {
     "retry": "Queue failed URLs again.",
     "add": "Add seeds to a crawl.",
     "cookies": "List, export or clear the cookies of a crawl.",
+    "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
     "verify": "Check archives and report every fault.",
     "ls": "List captures.",
     "get": "Print a capture.",

@@ -290,17 +290,18 @@ def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunRes
     with totals.open_totals(directory) as db:
         found = read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
         found = files.write_reports(directory, db, found, time.time())
+        needs_login = totals.needs_login(db)
     try:
         if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
             _write_metadata_warc(directory, settings)
     finally:  # print how it ended even if the metadata WARC cannot be written
         if verbosity > SILENT:
-            show(list(_closing_lines(directory, ended.code, last.visits, found)))
+            show(list(_closing_lines(directory, ended.code, last.visits, found, needs_login=needs_login)))
     strictly = settings.limits.strict and ended.code is ExitCode.DONE and found.verdict.trouble
     return ExitCode.TROUBLE if strictly else ended.code
 
 
-def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary) -> Iterator[str]:
+def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary, *, needs_login: bool) -> Iterator[str]:
     """Yield the summary, where the report is, the verdict, and what to do next."""
     view = FindingStyle(
         quote(printable(str(directory), LONGEST_ADDRESS)), width(), without=("waiting",), colours=colours(sys.stderr)
@@ -316,6 +317,8 @@ def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary)
         steps.insert(
             0, (verdict.resume_command(found.verdict.run), f"continue: {found.totals.waiting} URLs are queued")
         )
+    if needs_login:
+        steps.insert(0, LOGIN)
     for number, (command, meaning) in enumerate(steps):
         yield verdict.command(command, meaning, view, "next" if number == 0 else "")
 
@@ -330,6 +333,7 @@ def _write_metadata_warc(directory: Path, settings: Settings) -> None:
         complain(f"settings, log and reports will be stored at the end of the next run: {error}")
 
 
+LOGIN = "archiver login DIR", "log in with a browser window before you continue"
 CRAWL_AGAIN = "archiver recrawl DIR", "nothing was left to do; crawl the site again"
 LOOK = (("archiver replay DIR", "view the archive in a browser"), ("archiver verify DIR", "check all files"))
 NEXT_STEPS = {

@@ -102,6 +102,12 @@ def has_started(directory: Path) -> bool:
         return started
 
 
+def needs_login(db: sqlite3.Connection) -> bool:
+    """Return True if URLs wait until a person has logged in."""
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM hosts WHERE paused AND blocked_since = 0 AND waiting > 0)")
+    return bool(row.fetchone()[0])
+
+
 def without_crawl(directory: Path) -> str:
     """Return the message for a *directory* without a database, which may still hold an archive."""
     if any((directory / "archive").glob("*.warc*")):

@@ -1,0 +1,1 @@
+"""The user's Chromium, steered by its DevTools protocol."""

@@ -1,0 +1,183 @@
+"""`archiver login` with real Chromium: a page logs in as a person would, and the crawl takes its session over."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.cookiejar import MozillaCookieJar
+from pathlib import Path
+
+import pytest
+
+from archiver.model import ExitCode
+from fixtures import devtools
+from fixtures.command import COMMAND, archiver, environment
+from fixtures.forks import Forks
+from fixtures.log import Row
+from fixtures.rawserver import Answer, RawServer, keep
+from fixtures.site_with_login import MEMBERS, PASSWORD, PLEASE, USER, MembersSite
+from fixtures.sites import message
+
+needs_chromium = pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+HEADLESS = f"{devtools.command()} --headless --no-sandbox --disable-gpu --disable-quic"
+PERSON = (  # fills in the form of the login page and sends it
+    "<script>fetch('/login').then(answer => answer.text()).then(text => {"
+    "const form = document.importNode(new DOMParser().parseFromString(text, 'text/html').forms[1], true);"
+    f"document.body.append(form); form.elements.user.value = {USER!r};"
+    f"form.elements.password.value = {PASSWORD!r}; form.elements.go.click() }})</script>"
+)
+WHILE_LOGGED_IN = f"'logged-out={PLEASE}|/login'"
+
+
+def enters(_row: Row) -> Answer:
+    return keep(message("200 OK", PERSON.encode(), content_type="text/html; charset=utf-8"))
+
+
+@pytest.fixture
+def profiles() -> Iterator[Path]:
+    """A folder for temporary files; Chromium has sockets there, whose paths must be short."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def window(*arguments: str, cwd: Path, profiles: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Start `archiver login` with a terminal to type into."""
+    with subprocess.Popen(
+        [*COMMAND, "login", *arguments, "--browser", HEADLESS],
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment(), "TMPDIR": str(profiles)},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def browsers(profiles: Path) -> list[int]:
+    """Return the processes whose command line names a profile in *profiles*."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if f"--user-data-dir={profiles}".encode() in b"\0".join(words) and not any(
+            b"--type=" in word for word in words
+        ):
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_until_entered(site: MembersSite, process: "subprocess.Popen[str]") -> None:
+    """Wait until the browser has seen a page for members."""
+    while not site.entered.wait(1):
+        assert process.poll() is None, process.communicate()
+
+
+def check_nothing_left(profiles: Path) -> None:
+    assert browsers(profiles) == []
+    assert list(profiles.iterdir()) == []
+
+
+@needs_chromium
+def test_a_crawl_that_needs_a_person_goes_on_after_a_login_by_hand(
+    tmp_path: Path, profiles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", "wrong")
+    site = MembersSite()
+    with RawServer({**site.routes, "/enter": enters}) as server:
+        words = f"{server.url('/login')} user={USER} password=env:SITE_PASSWORD {WHILE_LOGGED_IN}"
+        stopped = archiver("crawl", server.url(), "-o", "c", "--rate", "0", "--login", words, cwd=tmp_path)
+        assert stopped.returncode == ExitCode.LIMIT, stopped.stderr
+        assert "archiver login c" in stopped.stderr
+        posted = site.answers["posted"]
+        with window("c", server.url("/enter"), cwd=tmp_path, profiles=profiles) as process:
+            wait_until_entered(site, process)
+            out, err = process.communicate("\n", timeout=120)
+        assert process.returncode == ExitCode.DONE, err
+        assert re.search(r"^\d cookies? taken over; to continue: archiver resume c$", out.strip())
+        check_nothing_left(profiles)
+        assert site.answers["posted"] == posted + 1
+        done = archiver("resume", "c", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+    assert site.answers["posted"] == posted + 1, "the crawl has used the session of the browser"
+    listed = archiver("urls", "c", "--state", "archived", cwd=tmp_path).stdout
+    assert all(member in listed for member in MEMBERS)
+    assert {(tmp_path / "c/crawl.db").stat().st_mode & 0o777} == {0o600}
+
+
+@needs_chromium
+def test_a_closed_window_ends_it_too_and_exports_for_a_new_crawl(tmp_path: Path, profiles: Path) -> None:
+    site = MembersSite()
+    with RawServer({**site.routes, "/enter": enters}) as server:
+        with window(server.url("/enter"), "--export", "c.txt", cwd=tmp_path, profiles=profiles) as process:
+            wait_until_entered(site, process)
+            assert process.stderr is not None
+            assert any("has 2 cookies of 127.0.0.1" in line for line in process.stderr)
+            (browser,) = browsers(profiles)
+            os.kill(browser, signal.SIGTERM)
+            _, err = process.communicate(timeout=120)
+        assert process.returncode == ExitCode.DONE, err
+        check_nothing_left(profiles)
+        jar = MozillaCookieJar(str(tmp_path / "c.txt"))
+        jar.load(ignore_discard=True)
+        assert "sid" in {cookie.name for cookie in jar}
+        assert (tmp_path / "c.txt").stat().st_mode & 0o777 == 0o600
+        loaded = ("--load-cookies", "c.txt")
+        done = archiver("crawl", server.url(), "-o", "c", "--rate", "0", *loaded, cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+    assert site.answers["posted"] == 1
+    assert site.answers["member"] >= len(MEMBERS)
+
+
+@needs_chromium
+def test_interrupted_it_takes_nothing_and_leaves_nothing(tmp_path: Path, profiles: Path) -> None:
+    site = MembersSite()
+    with (
+        RawServer({**site.routes, "/enter": enters}) as server,
+        window(server.url("/enter"), "--export", "c.txt", cwd=tmp_path, profiles=profiles) as process,
+    ):
+        wait_until_entered(site, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == ExitCode.STOPPED, err
+    assert not (tmp_path / "c.txt").exists()
+    check_nothing_left(profiles)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "nowhere"),
+        (("http://127.0.0.1:9/",), "archiver login http://127.0.0.1:9/ --export cookies.txt"),
+        (("c", "--browser", "no-such-browser"), "--browser no-such-browser: there is no such program"),
+        (("c", "--browser", "false"), "the browser did not start: it printed nothing"),
+        (("c", "--browser", "sh -c 'echo no screen >&2'"), "the browser did not start: no screen"),
+        (("c", "ftp://example.org/"), "ftp: is not supported"),
+    ],
+)
+def test_what_cannot_work_is_one_line(tmp_path: Path, forks: Forks, arguments: tuple[str, ...], said: str) -> None:
+    with RawServer(MembersSite().routes) as server:
+        forks.archiver("crawl", server.url(), "-o", "c", "--rate", "0", "--max-urls", "1", cwd=tmp_path)
+    done = forks.archiver("login", *arguments, cwd=tmp_path)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_crawl_without_cookies_needs_no_login(tmp_path: Path, forks: Forks) -> None:
+    with RawServer(MembersSite().routes) as server:
+        off = ("--cookies", "off", "--max-urls", "1")
+        forks.archiver("crawl", server.url(), "-o", "c", "--rate", "0", *off, cwd=tmp_path)
+    done = forks.archiver("login", "c", cwd=tmp_path)
+    assert done.returncode == ExitCode.USAGE
+    assert "archiver login has no effect with --cookies off" in done.stderr
