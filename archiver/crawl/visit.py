@@ -98,6 +98,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     if claim.language:  # the notes on the first visit stay
         failed = exchange.framing.status >= ERRORS and event is not Event.RETRY
         notes = [f"{claim.language}: status {exchange.framing.status}"] if failed else []
+        redirect = ""
     sign = _sign(claim, exchange, links)
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
