@@ -128,7 +128,7 @@ def test_a_closed_window_ends_it_too_and_exports_for_a_new_crawl(tmp_path: Path,
         assert process.returncode == ExitCode.DONE, err
         check_nothing_left(profiles)
         jar = MozillaCookieJar(str(tmp_path / "c.txt"))
-        jar.load(ignore_discard=True)
+        jar.load(ignore_discard=True, ignore_expires=True)
         assert "sid" in {cookie.name for cookie in jar}
         assert (tmp_path / "c.txt").stat().st_mode & 0o777 == 0o600
         loaded = ("--load-cookies", "c.txt")
