@@ -3,14 +3,14 @@
 A 401 whose challenge we answer is a visit of its own: its URL stays queued, and its next request carries the answer.
 The exchange gets the note `AUTHENTICATING`, which is stored with its records, so recovery settles it in the same way.
 Later requests of the protection space carry an answer ahead: Basic in the folder of a challenged URL and below, Digest
-everywhere, with the last nonce and a count.
+at the URLs of its domain (without one: everywhere), with the last nonce and a count.
 
 The password goes only to URLs of its protection space, over connections whose certificate is valid. One URL gets at
 most `MOST_ANSWERS` answers. A password that was refused before it ever worked is not sent again.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
 from archiver import url
@@ -19,14 +19,26 @@ from archiver.config.settings import SettingsByHost
 from archiver.crawl.secrets import Secrets
 from archiver.fetch.private_networks import normalized_host
 from archiver.fetch.wire import UNVERIFIED
-from archiver.http.auth import UNAUTHORIZED, Credentials, DigestUse, basic, digest, is_stale, sent_in, strongest
+from archiver.http.auth import (
+    UNAUTHORIZED,
+    Credentials,
+    DigestUse,
+    basic,
+    digest,
+    is_stale,
+    next_nonce,
+    sent_in,
+    strongest,
+)
 from archiver.http.challenges import Challenge
+from archiver.http.form_post import FormPost
 from archiver.model import Claim, Exchange
 
 AUTHENTICATING = "authenticating"  # a note: the next request for the URL answers the challenge of this answer
 MOST_ANSWERS = 3  # for one URL in one run: a server may find a nonce too old, several times if others used it up
 MOST_FOLDERS = 64  # whose challenge we remember
 MOST_URLS = 10_000  # that may be about to be answered
+MOST_DOMAIN = 100  # URLs in the domain of a Digest challenge that are read
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +49,17 @@ class KnownChallenge:
 
     challenge: Challenge
     client_nonce: str
+    domain: tuple[str, ...] = ()  # of Digest: the URLs for which it is good, with all that begin with them; none: all
     count: int = 0
+
+    def is_for(self, address: str) -> bool:
+        """Return True if a Digest answer may be sent ahead to *address*."""
+        return self.challenge.scheme == "digest" and (not self.domain or address.startswith(self.domain))
+
+    def go_on(self, nonce: str) -> None:
+        """Use *nonce* from now on."""
+        parameters = ((name, nonce if name == "nonce" else value) for name, value in self.challenge.parameters)
+        self.challenge, self.count = replace(self.challenge, parameters=tuple(parameters)), 0
 
 
 @dataclass(slots=True)
@@ -55,7 +77,7 @@ class ProtectionSpace:
         """Answer *challenge*, which came from *address*, in the requests that follow."""
         folder = _folder(address)
         self.by_folder.pop(folder, None)
-        self.by_folder[folder] = KnownChallenge(challenge, token_hex(16))
+        self.by_folder[folder] = KnownChallenge(challenge, token_hex(16), _domain(address, challenge))
         if len(self.by_folder) > MOST_FOLDERS:
             del self.by_folder[next(iter(self.by_folder))]
 
@@ -64,17 +86,22 @@ class ProtectionSpace:
         above = [folder for folder in self.by_folder if address.startswith(folder)]
         if above:
             return self.by_folder[max(above, key=len)]
-        latest = next(reversed(self.by_folder.values()), None)
-        return latest if latest is not None and latest.challenge.scheme == "digest" else None
+        return next((known for known in reversed(self.by_folder.values()) if known.is_for(address)), None)
 
-    def value(self, known: KnownChallenge, address: str) -> bytes:
-        """Return the value of the Authorization field for a request for *address*."""
+    def value(self, known: KnownChallenge, address: str, form: FormPost | None) -> bytes:
+        """Return the value of the Authorization field for a request for *address*, a POST of *form* if there is one."""
         if known.challenge.scheme == "basic":
             return basic(self.credentials)
         known.count += 1
-        return digest(
-            known.challenge, self.credentials, DigestUse("GET", url.target(address), known.client_nonce, known.count)
-        )
+        method, body = ("GET", b"") if form is None else ("POST", form.body)
+        use = DigestUse(method, url.target(address), known.client_nonce, known.count, body)
+        return digest(known.challenge, self.credentials, use)
+
+    def renew(self, sent: Challenge, nonce: str) -> None:
+        """Use *nonce* after that of the Digest answer which was *sent*, unless a later one is in use."""
+        for known in self.by_folder.values():
+            if nonce and sent.scheme == "digest" and known.challenge.get("nonce") == sent.get("nonce"):
+                known.go_on(nonce)
 
     def warn(self, kind: str, text: str, *arguments: str) -> None:
         """Log a warning, once for each *kind*."""
@@ -90,15 +117,15 @@ class Authenticator:
         self._settings = settings
         self._secrets = secrets
         self._spaces: dict[tuple[str, AuthRule], ProtectionSpace] = {}
-        self._answered: dict[int, int] = {}  # how many challenges of a URL were answered
+        self._answered: dict[tuple[int, int], int] = {}  # how many challenges of a URL were answered
 
-    def line(self, address: str, *, verified: bool) -> bytes:
-        """Return the Authorization line of a request for URL *address*; b"" if it sends none."""
+    def line(self, address: str, form: FormPost | None = None, *, verified: bool) -> bytes:
+        """Return the Authorization line of a request for URL *address*, which posts *form*; b"" if it sends none."""
         space = self._space(address)
         if space is None or space.refused or not self._is_safe(address, verified=verified):
             return b""
         known = space.known(address)
-        return b"" if known is None else b"Authorization: %b\r\n" % space.value(known, address)
+        return b"" if known is None else b"Authorization: %b\r\n" % space.value(known, address, form)
 
     def answers(self, claim: Claim, exchange: Exchange) -> bool:
         """Return True if the next request for *claim* will answer the challenge in *exchange*."""
@@ -107,8 +134,10 @@ class Authenticator:
             return False
         sent = sent_in(exchange.request)
         if exchange.framing.status != UNAUTHORIZED:
-            self._answered.pop(claim.id, None)
-            space.worked = space.worked or sent is not None
+            self._answered.pop(_key(claim), None)
+            if sent is not None:
+                space.worked = True
+                space.renew(sent, next_nonce(exchange.framing.all("authentication-info")))
             return False
         offered = strongest(exchange.framing.all("www-authenticate"))
         if offered is None:
@@ -118,7 +147,7 @@ class Authenticator:
             text = "%s: the certificate does not verify, so the password is not sent; --insecure-secrets %s sends it"
             space.warn("certificate", text, host)
         elif not space.refused and self._is_new(space, claim, sent, offered):
-            self._answered[claim.id] = self._answered.get(claim.id, 0) + 1
+            self._answered[_key(claim)] = self._answered.get(_key(claim), 0) + 1
             if len(self._answered) > MOST_URLS:
                 del self._answered[next(iter(self._answered))]
             space.take(claim.url, offered)
@@ -129,12 +158,12 @@ class Authenticator:
             else:
                 space.refused = True
                 space.warn("password", "%s: the server refuses the user and password; they are not sent any more")
-        self._answered.pop(claim.id, None)
+        self._answered.pop(_key(claim), None)
         return False
 
     def _is_new(self, space: ProtectionSpace, claim: Claim, sent: Challenge | None, offered: Challenge) -> bool:
         """Return True if the challenge *offered* does not mean that what was *sent* in answer to it is wrong."""
-        answers = self._answered.get(claim.id, 0)
+        answers = self._answered.get(_key(claim), 0)
         if answers >= MOST_ANSWERS:
             return False
         if sent is None or sent.scheme != offered.scheme:
@@ -168,6 +197,17 @@ def _applies(rule: AuthRule, address: str, settings: SettingsByHost) -> bool:
     if rule.space or address.startswith("https:"):
         return rule.covers(address)
     return " http://" in settings.rules(url.origin(address)).get("auth", "")
+
+
+def _key(claim: Claim) -> tuple[int, int]:
+    """Return a key for *claim*: requests of logins all have the id 0, but a host has one login at a time."""
+    return claim.id, claim.host
+
+
+def _domain(address: str, challenge: Challenge) -> tuple[str, ...]:
+    """Return the URLs in the domain of *challenge*, an answer of *address*. () if it has none."""
+    words = challenge.get("domain").split(maxsplit=MOST_DOMAIN)[:MOST_DOMAIN]
+    return tuple(joined for word in words if (joined := url.join(address, word)) is not None)
 
 
 def _folder(address: str) -> str:

@@ -20,6 +20,7 @@ from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.logins import COOKIE, REACHED, Login
 from archiver.config.option_types import Pattern
 from archiver.config.secrets import PLAIN
+from archiver.crawl.authentication import AUTHENTICATING
 from archiver.crawl.recrawl import BESIDE
 from archiver.crawl.requests import Requests
 from archiver.crawl.secrets import Secrets
@@ -157,19 +158,25 @@ class FormLogin:
         raise _EndedError(Result.REFUSED, f"{address}: more than {MAX_REDIRECTS} redirects")
 
     async def _step(self, course: _Course, address: str, form: FormPost | None) -> Exchange:
+        """Request *address* until no HTTP authentication is asked for that we have not tried; return that answer.
+
+        A form that gets 401 was not accepted, so it is sent again with the password of `--auth`.
+        """
         claim = Claim(0, address, course.host, Hop.LINK, "", 0, 0, 0, priority=-1)
         if refused := self._refusal(claim):
             raise _EndedError(Result.REFUSED, refused.forbidden or str(refused.error))
-        answered = await self._requests.exchange(claim, form)
-        if answered is None:
-            raise _EndedError(Result.HELD)
-        exchange, cookies = answered
-        course.steps.append(PendingVisit(claim, exchange, Links()))
-        for cookie in cookies:
-            course.cookies[cookie.domain, cookie.path, cookie.name] = cookie
-            if course.sent:
-                course.set_by_form.add(cookie.name)
-        return exchange
+        while True:
+            answered = await self._requests.exchange(claim, form)
+            if answered is None:
+                raise _EndedError(Result.HELD)
+            exchange, cookies = answered
+            course.steps.append(PendingVisit(claim, exchange, Links()))
+            for cookie in cookies:
+                course.cookies[cookie.domain, cookie.path, cookie.name] = cookie
+                if course.sent:
+                    course.set_by_form.add(cookie.name)
+            if AUTHENTICATING not in exchange.notes:
+                return exchange
 
 
 def _check(address: str, answer: Exchange) -> None:

@@ -182,7 +182,7 @@ class Requests:
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):
             return None
-        gate = partial(self._gate, task, here, claim)
+        gate = partial(self._gate, task, here, claim, None)
         stored = await self._earlier.version(claim) if self._earlier is not None else None
         conditions = stored.conditions if stored is not None else b""
         needed, language = is_robots(claim), claim.language
@@ -208,8 +208,9 @@ class Requests:
             with self._entered(claim) as (task, here):
                 if self.stopped:
                     return None
-                gate = partial(self._gate, task, here, claim)
+                gate = partial(self._gate, task, here, claim, form)
                 exchange = await self._fetcher.fetch(claim.url, gate, needed=True, form=form)
+                exchange = self._session.answered(claim, exchange)
                 return exchange, self._session.received(claim, exchange)
         except ShortageError as error:
             self._lower_limits(claim.host, error)
@@ -227,7 +228,9 @@ class Requests:
         found = self._schedule.locate(host.id, await self._fetcher.locate(claim.url))
         return not found or host.next(now := self._clock.now()) <= now
 
-    async def _gate(self, task: Task, here: ActiveRequest, claim: Claim, *, verified: bool) -> bytes:
+    async def _gate(
+        self, task: Task, here: ActiveRequest, claim: Claim, form: FormPost | None, *, verified: bool
+    ) -> bytes:
         """Wait until the host may be asked. Called at the very moment when the bytes of a request are to go out."""
         here.unsent, here.at_gate = True, True  # again, if a kept connection had died
         host = self._schedule.host(here.host)
@@ -236,7 +239,7 @@ class Requests:
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:
                 here.unsent, here.at_gate, here.since = False, False, now
-                return self._session.lines(claim, now, verified=verified)
+                return self._session.lines(claim, now, form, verified=verified)
             if host.earliest > now:
                 break
             await asyncio.sleep(due - now)

@@ -9,6 +9,7 @@ from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.authentication import AUTHENTICATING, Authenticator
 from archiver.extract.exchange import is_page
 from archiver.fetch.wire import UNVERIFIED
+from archiver.http.form_post import FormPost
 from archiver.model import Claim, Cookie, Exchange
 from archiver.policy import referrer
 from archiver.policy.cookies import CookieJar, domains_of
@@ -40,15 +41,20 @@ class Session:
         """Return the domains whose cookies a request to *origin* may send; none if its cookies are not kept."""
         return list(domains_of(url.host(f"{origin}/"))) if _keeps(self._settings.of(origin).fetch) else []
 
-    def lines(self, claim: Claim, now: float, *, verified: bool) -> bytes:
-        """Return the Accept, Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none."""
+    def lines(self, claim: Claim, now: float, form: FormPost | None = None, *, verified: bool) -> bytes:
+        """Return the Accept, Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none.
+
+        *form*: the form that it posts.
+        """
         settings = self._settings.of(url.origin(claim.url)).fetch
         lines = (
             _accept(claim, settings)
             + _referer(claim, settings)
             + self._cookie_line(claim, settings, now, verified=verified)
         )
-        return lines if self._authenticator is None else lines + self._authenticator.line(claim.url, verified=verified)
+        if self._authenticator is None:
+            return lines
+        return lines + self._authenticator.line(claim.url, form, verified=verified)
 
     def answered(self, claim: Claim, exchange: Exchange) -> Exchange:
         """Return *exchange*, with a note if the next request for *claim* will answer its challenge."""

@@ -6,7 +6,7 @@ User and password are sent and hashed as UTF-8, as browsers and curl do. What th
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from archiver.http.challenges import Challenge, challenges
@@ -15,6 +15,7 @@ UNAUTHORIZED = 401
 SESSION = "-sess"
 _BY_NAME = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}  # the strongest first
 HASHES = tuple(name for name, ours in _BY_NAME.items() if ours in hashlib.algorithms_available)
+INTEGRITY = b"auth-int"  # covers the body of a request too
 _FIELD = b"\r\nauthorization:"
 
 
@@ -37,6 +38,7 @@ class DigestUse:
     target: str  # of the request line
     client_nonce: str
     count: int  # of requests with the nonce of the server, this one included
+    body: bytes = field(default=b"", repr=False)
 
 
 def strongest(fields: Iterable[str]) -> Challenge | None:
@@ -79,8 +81,9 @@ def digest(challenge: Challenge, credentials: Credentials, use: DigestUse) -> by
     key = hashed(user, realm, credentials.password.encode())
     if challenge.get("algorithm").lower().endswith(SESSION):
         key = hashed(key, nonce, client_nonce)
-    request = hashed(use.method.encode(), use.target.encode())
-    response = hashed(key, nonce, count, client_nonce, b"auth", request) if qop else hashed(key, nonce, request)
+    signed = (hashed(use.body),) if qop == INTEGRITY else ()
+    request = hashed(use.method.encode(), use.target.encode(), *signed)
+    response = hashed(key, nonce, count, client_nonce, qop, request) if qop else hashed(key, nonce, request)
     is_hashed = challenge.get("userhash").lower() == "true"
     name = _quoted(b"username", hashed(user, realm)) if is_hashed else _user(challenge, credentials.user)
     parts = [name, _quoted(b"realm", realm), _quoted(b"nonce", nonce), _quoted(b"uri", use.target.encode())]
@@ -90,7 +93,7 @@ def digest(challenge: Challenge, credentials: Credentials, use: DigestUse) -> by
     if "opaque" in dict(challenge.parameters):
         parts.append(_quoted(b"opaque", _raw(challenge.get("opaque"))))
     if qop:
-        parts += [b"qop=auth", b"nc=" + count, _quoted(b"cnonce", client_nonce)]
+        parts += [b"qop=" + qop, b"nc=" + count, _quoted(b"cnonce", client_nonce)]
     elif challenge.get("algorithm").lower().endswith(SESSION):
         parts.append(_quoted(b"cnonce", client_nonce))
     if is_hashed:
@@ -98,8 +101,15 @@ def digest(challenge: Challenge, credentials: Credentials, use: DigestUse) -> by
     return b"Digest " + b", ".join(parts)
 
 
+def next_nonce(fields: Iterable[str]) -> str:
+    """Return the nonce for the next request, which *fields*, the Authentication-Info of an answer, give; or ""."""
+    return next(
+        (nonce for each in fields for found in challenges([f"Digest {each}"]) if (nonce := found.get("nextnonce"))), ""
+    )
+
+
 def sent_in(request: bytes) -> Challenge | None:
-    """Return the credentials that *request* sent, without the secret of Basic; None if it sent none."""
+    """Return the credentials that *request* sent, with the secrets of Digest alone; None if it sent none."""
     head = request[: request.find(b"\r\n\r\n")]
     start = head.lower().find(_FIELD)
     if start < 0:
@@ -107,8 +117,9 @@ def sent_in(request: bytes) -> Challenge | None:
     start += len(_FIELD)
     end = head.find(b"\r\n", start)
     value = head[start : end if end >= 0 else len(head)].decode("latin-1").strip()
-    if value.lower().startswith("basic "):
-        return Challenge("basic")
+    scheme = value.partition(" ")[0].lower()
+    if scheme != "digest":
+        return Challenge(scheme)
     found = challenges([value])
     return found[0] if found else None
 
@@ -118,12 +129,12 @@ def _hash_name(challenge: Challenge) -> str:
     return (challenge.get("algorithm") or "MD5").upper().removesuffix(SESSION.upper())
 
 
-def _qop(challenge: Challenge) -> bool | None:
-    """Return True if *challenge* has the quality of protection auth, False if it has none, None if only others."""
+def _qop(challenge: Challenge) -> bytes | None:
+    """Return the quality of protection to answer *challenge* with; b"" if it names none, None if only unknown ones."""
     if "qop" not in dict(challenge.parameters):
-        return False
+        return b""
     offered = {word.strip().lower() for word in challenge.get("qop").split(",")}
-    return True if "auth" in offered else None
+    return next((each for each in (b"auth", INTEGRITY) if each.decode() in offered), None)
 
 
 def _user(challenge: Challenge, user: str) -> bytes:

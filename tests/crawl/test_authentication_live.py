@@ -2,24 +2,31 @@
 
 import base64
 import gzip
+import hashlib
 import os
+import re
 import stat
 import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from archiver.config.auth import AUTH
 from archiver.config.host_rules import HOST_RULE
+from archiver.config.logins import LOGIN
 from archiver.crawl.authentication import MOST_ANSWERS
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
-from fixtures.auth_servers import PASSWORD, USER, command, lighttpd, nginx
+from fixtures.auth_servers import PASSWORD, USER, apache, command, lighttpd, nginx
 from fixtures.crawl_in_process import crawl
 from fixtures.forks import Forks
 from fixtures.log import Row
 from fixtures.rawserver import RawServer, Route, Sendable
+from fixtures.site_with_login import MEMBERS, PLEASE, MembersSite
+from fixtures.site_with_login import PASSWORD as FORM_PASSWORD
+from fixtures.site_with_login import USER as FORM_USER
 from fixtures.sites import ok, page
 
 CAPTURES = "SELECT urls.url, captures.status FROM captures JOIN urls ON urls.id = captures.url ORDER BY captures.id"
@@ -29,6 +36,7 @@ BASIC = b"Authorization: Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode(
 @pytest.fixture(autouse=True)
 def _password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SITE_PASSWORD", PASSWORD)
+    monkeypatch.setenv("FORM_PASSWORD", FORM_PASSWORD)
 
 
 def needs(name: str) -> pytest.MarkDecorator:
@@ -62,6 +70,19 @@ def sent(row: Row) -> bytes:
     return lines[0] if lines else b""
 
 
+def sent_lines(folder: Path, root: str) -> dict[str, bytes]:
+    """The Authorization of the last stored request for each URL; b"" where it has none."""
+    found: dict[str, bytes] = {}
+    for path in warcs(folder):
+        with path.open("rb") as file:
+            for each in ArchiveIterator(file, no_record_parse=True):
+                if each.rec_type == "request":
+                    target = each.rec_headers["WARC-Target-URI"].removeprefix(root.rstrip("/"))
+                    block = each.raw_stream.read()
+                    found[target] = b"".join(re.findall(rb"\r\nAuthorization: ([^\r]+)", block))
+    return found
+
+
 @needs("nginx")
 def test_basic_with_nginx(tmp_path: Path) -> None:
     with nginx(tmp_path / "server") as root:
@@ -89,6 +110,66 @@ def test_two_realms_in_one_space(tmp_path: Path) -> None:
     with lighttpd(tmp_path / "server") as root:
         crawl(tmp_path / "c", root, auth=rule(root), robots="ignore")
     assert settled(tmp_path / "c") == {("archived", 200): 15}
+
+
+@needs("apache2")
+def test_apache_with_basic_and_digest_and_its_next_nonces(tmp_path: Path) -> None:
+    with apache() as root:
+        crawl(tmp_path, f"{root}in/", root, auth=rule(root), robots="ignore", host_concurrency=1, scope="host")
+    found = statuses(tmp_path, root)
+    assert found.pop("/in/") == found.pop("/private/") == [401, 200]
+    assert set(map(tuple, found.values())) == {(200,)}
+    assert len(found) == 20
+    lines = sent_lines(tmp_path, root)
+    inside = [lines[target] for target in found if target.startswith("/in/")]
+    assert len({re.findall(rb'nonce="([^"]+)"', line)[0] for line in inside}) == len(inside)  # each answer brings one
+    assert all(b"nc=00000001" in line for line in inside)
+    assert all(lines[target].startswith(b"Basic ") for target in found if target.startswith("/private/"))
+    assert not [target for target in found if target.startswith("/out/") and lines[target]]  # not in the domain
+
+
+@needs("apache2")
+def test_a_login_form_behind_digest(tmp_path: Path) -> None:
+    site = MembersSite()
+    with RawServer(site.routes) as server, apache(server.url(), FORM_PASSWORD) as root:
+        login = LOGIN.parse(f"{root}login user={FORM_USER} password=env:FORM_PASSWORD 'logged-out={PLEASE}'")
+        auth = (AUTH.parse(f"{root} {FORM_USER}:env:FORM_PASSWORD"),)
+        assert crawl(tmp_path, root, auth=auth, login=(login,), host_concurrency=1).code is ExitCode.DONE
+    assert site.answers["in"] == site.answers["posted"] == 1
+    found = statuses(tmp_path, root)
+    assert {tuple(found[target]) for target in ("/", *MEMBERS)} == {(200,)}
+
+
+@pytest.mark.parametrize("quality", ["auth", "auth-int"])
+def test_a_form_whose_digest_covers_the_post(tmp_path: Path, quality: str) -> None:
+    """The server challenges the POST alone, and checks method and body."""
+    site = MembersSite()
+    posts: list[bytes] = []
+
+    def hashed(*parts: bytes) -> bytes:
+        return hashlib.sha256(b":".join(parts)).hexdigest().encode()
+
+    def posted(row: Row) -> Sendable:
+        if row.method != "POST":
+            return site.routes["/login"](row)  # type: ignore[operator]
+        line, body = sent(row), row.request.partition(b"\r\n\r\n")[2]
+        posts.append(line)
+        if not line:
+            return refused(f'Digest realm="r", nonce="n", algorithm=SHA-256, qop="{quality}", userhash=true')
+        given = dict(re.findall(rb'(\w+)="?([^",]+)', line))
+        key = hashed(FORM_USER.encode(), b"r", FORM_PASSWORD.encode())
+        signed = hashed(b"POST", b"/login", *((hashed(body),) if quality == "auth-int" else ()))
+        assert given[b"response"] == hashed(key, b"n", given[b"nc"], given[b"cnonce"], quality.encode(), signed)
+        assert given[b"username"] == hashed(FORM_USER.encode(), b"r")
+        return site.routes["/login"](row)  # type: ignore[operator]
+
+    with RawServer({**site.routes, "/login": posted}) as server:
+        root = server.url()
+        login = LOGIN.parse(f"{root}login user={FORM_USER} password=env:FORM_PASSWORD 'logged-out={PLEASE}'")
+        auth = (AUTH.parse(f"{root} {FORM_USER}:env:FORM_PASSWORD"),)
+        assert crawl(tmp_path, root, auth=auth, login=(login,), host_concurrency=1).code is ExitCode.DONE
+    assert [bool(line) for line in posts] == [False, True]
+    assert site.answers["posted"] == 1
 
 
 @needs("nginx")

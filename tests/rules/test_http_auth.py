@@ -1,6 +1,7 @@
 """Challenges and answers: the examples of RFC 9110, 7616 and 7617, hostile fields, and protection spaces."""
 
 from base64 import b64decode
+from hashlib import md5
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from archiver.config.auth import AUTH, AuthRule
 from archiver.config.host_rules import HOST_RULE, table_of
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.errors import ConfigError
-from archiver.http.auth import HASHES, Credentials, DigestUse, basic, digest, is_stale, sent_in, strongest
+from archiver.http.auth import HASHES, Credentials, DigestUse, basic, digest, is_stale, next_nonce, sent_in, strongest
 from archiver.http.challenges import MOST_CHALLENGES, MOST_TEXT, Challenge, challenges
 
 MUFASA = (
@@ -137,7 +138,7 @@ def test_challenges_are_read_from_one_or_several_fields(fields: list[str], found
         (['Basic realm="x"', MUFASA.format("MD5"), MUFASA.format("SHA-256")], "digest", "SHA-256"),
         ([f'Basic realm="x", {MUFASA.format("MD5")}'], "digest", "MD5"),
         ([MUFASA.format("TIGER"), "Basic"], "basic", ""),
-        (['Digest realm="x", nonce="y", qop="auth-int"', "Basic"], "basic", ""),
+        (['Digest realm="x", nonce="y", qop="auth-int"', "Basic"], "digest", ""),
         (['Digest realm="x"', "Basic"], "basic", ""),
         (["Negotiate", "Bearer"], None, ""),
     ],
@@ -249,3 +250,25 @@ def test_a_rule_of_hosts_names_hosts_of_one_owner() -> None:
 
 def test_basic_credentials_are_base64_of_utf_8() -> None:
     assert b64decode(basic(Credentials("jä", "ß")).removeprefix(b"Basic ")).decode() == "jä:ß"
+
+
+@pytest.mark.parametrize(
+    ("fields", "nonce"),
+    [
+        ([], ""),
+        (['rspauth="a", qop=auth, nextnonce="n2", nc=00000001'], "n2"),
+        (['qop=auth nextnonce="n2"'], ""),
+        (['nextnonce="a\r\nb"'], ""),
+    ],
+)
+def test_the_next_nonce_of_an_answer(fields: list[str], nonce: str) -> None:
+    assert next_nonce(fields) == nonce
+
+
+def test_integrity_is_answered_if_nothing_else_is_offered() -> None:
+    field = 'Digest realm="r", nonce="n", qop="auth-int"'
+    found = answer(field, Credentials("me", "pw"), DigestUse("POST", "/", "c", 1, b"body"))
+    key, body = md5(b"me:r:pw").hexdigest(), md5(b"body").hexdigest()
+    signed = md5(f"POST:/:{body}".encode()).hexdigest()
+    assert found.get("qop") == "auth-int"
+    assert found.get("response") == md5(f"{key}:n:00000001:c:auth-int:{signed}".encode()).hexdigest()
