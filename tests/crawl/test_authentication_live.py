@@ -5,7 +5,9 @@ import gzip
 import hashlib
 import os
 import re
+import signal
 import stat
+import subprocess
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -20,9 +22,11 @@ from archiver.crawl.authentication import MOST_ANSWERS
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.auth_servers import PASSWORD, USER, apache, command, lighttpd, nginx
+from fixtures.command import COMMAND, archiver
 from fixtures.crawl_in_process import crawl
 from fixtures.forks import Forks
 from fixtures.log import Row
+from fixtures.pywb_server import archiver_replay, plain_wayback
 from fixtures.rawserver import RawServer, Route, Sendable
 from fixtures.site_with_login import MEMBERS, PLEASE, MembersSite
 from fixtures.site_with_login import PASSWORD as FORM_PASSWORD
@@ -369,3 +373,67 @@ def test_a_secret_that_is_missing_ends_the_command_before_any_request(
     assert "hunter2" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "c").exists()
+
+
+def in_folders(row: Row) -> Sendable:
+    """A page that links to twelve folders, each of which asks for the password on its own."""
+    if row.target == "/":
+        return ok(page("Front", [f"/{number}/" for number in range(12)]))
+    return ok(page(f"In {row.target}")) if sent(row) == BASIC else refused(f'Basic realm="{row.target}"')
+
+
+@pytest.mark.replay
+def test_replay_shows_the_page_and_not_the_401_of_the_same_second(tmp_path: Path, forks: Forks) -> None:
+    collection = tmp_path / "collections" / "c"
+    with RawServer({}, otherwise=in_folders) as server:
+        crawl(collection, server.url(), auth=rule(server.url("/")), robots="ignore")
+        addresses = [server.url(f"/{number}/") for number in range(12)]
+    before = rows(collection, CAPTURES)
+    assert sorted(int(str(status)) for _, status in before) == [200] * 13 + [401] * 12
+    for remade in ((), ("index", "c"), ("rebuild", "c")):
+        if remade:
+            done = forks.archiver(*remade, cwd=collection.parent)
+            assert done.returncode == ExitCode.DONE, done.stderr
+        for wayback in (archiver_replay(collection), plain_wayback(collection)):
+            with wayback as pywb:
+                assert [pywb.get(address).status for address in addresses] == [200] * 12, (remade, wayback)
+    assert rows(collection, CAPTURES) == before
+
+
+def responses(folder: Path) -> int:
+    """Return the number of response records."""
+    count = 0
+    for path in warcs(folder):
+        with path.open("rb") as file:
+            count += sum(each.rec_type == "response" for each in ArchiveIterator(file, no_record_parse=True))
+    return count
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["before the answer", "after it"])
+def test_a_crawl_killed_between_the_401_and_its_answer_goes_on(tmp_path: Path, *, answered: bool) -> None:
+    """The server kills the crawl when the password arrives for the fifth folder, or in the request after that."""
+    killed: list[subprocess.Popen[bytes]] = []
+    fatal = "/5/" if answered else "/4/"
+
+    def killing(row: Row) -> Sendable:
+        if row.target == fatal and (answered or sent(row)) and killed[0].poll() is None:
+            killed[0].kill()
+            killed[0].wait()
+        return in_folders(row)
+
+    with RawServer({}, otherwise=killing) as server:
+        words = ("crawl", server.url(), "-o", "c", "--rate", "0", "--host-concurrency", "1", "--robots", "ignore")
+        given = ("--probe", "off", "--auth", f"{server.url()} {USER}:env:SITE_PASSWORD")
+        killed.append(subprocess.Popen([*COMMAND, *words, *given], cwd=tmp_path))
+        assert killed[0].wait() == -signal.SIGKILL
+        done = archiver("resume", "c", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        log = list(server.log)
+    found = statuses(tmp_path / "c", server.url())
+    assert {target: each.count(200) for target, each in found.items()} == dict.fromkeys(
+        ["/", *(f"/{number}/" for number in range(12))], 1
+    )
+    assert all(each in ([200], [401, 200], [401, 401, 200]) for each in found.values())
+    assert sum(map(len, found.values())) == responses(tmp_path / "c") <= len(log)  # those in no file were made again
+    assert settled(tmp_path / "c") == {("archived", 200): 13}
+    assert archiver("verify", "c", cwd=tmp_path).returncode == ExitCode.DONE
