@@ -71,8 +71,8 @@ class FetchSettings:
     proxy: tuple[str, ...] = setting(
         (),
         PROXY,
-        "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
-        "keeps one of several. env: as HTTP_PROXY and NO_PROXY say. 'HOSTS URL': only for these hosts.",
+        "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. env: as "
+        "HTTP_PROXY and NO_PROXY say. 'HOSTS URL': only for these hosts.",
         many=True,
     )
     login: tuple[Login, ...] = setting(
