@@ -96,8 +96,10 @@ _SETTLED_TWICE = """
     SELECT urls.url, count(*), requeued FROM captures JOIN urls ON urls.id = captures.url
     WHERE captures.status NOT IN (SELECT value FROM json_each(?)) AND truncated NOT IN (SELECT value FROM json_each(?))
       AND NOT (urls.priority < 0 AND captures.status >= 500) AND NOT (captures.status = 304 AND revisit = '')
+      AND captures.status <> 401
     GROUP BY urls.id, captures.language HAVING count(*) > 1 + requeued
 """  # a final capture ends the visits of a URL until it is requested again; robots.txt errors and 304s are not final
+# … nor is a 401, which the next request may have answered with a password
 
 _COUNTS = """
     WITH counted AS (
