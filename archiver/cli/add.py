@@ -22,7 +22,7 @@ from archiver.cli.options import (
 )
 from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
-from archiver.collection.named_files import tls_uses, vouch
+from archiver.collection.named_files import secret_uses, tls_uses, vouch
 from archiver.config import toml
 from archiver.config.secret_settings import secret_sources
 from archiver.config.seeds import conflict
@@ -73,7 +73,8 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
                 _check_running(new, given)
             if new != settings:
                 put_settings(layout, toml.render(new))
-                vouch(layout, tuple(tls_uses(with_values(Settings(), {"seed": own}))))
+                secrets = set(secret_uses(new)).difference(secret_uses(settings))
+                vouch(layout, (*tls_uses(with_values(Settings(), {"seed": own})), *sorted(secrets)))
         now = time.time()
         known = set(settings.seeds)
         changed = sum(one.url in known and one not in settings.scope.seed for one in given.own)

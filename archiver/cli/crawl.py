@@ -1,7 +1,7 @@
 """`archiver crawl`, `resume` and `recrawl`: start a crawl, continue it, and crawl a site again."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from archiver.cli.options import (
     verbosity,
 )
 
+if TYPE_CHECKING:
+    from archiver.cli.start import CrawlRequest
+
 
 def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
     from archiver.cli.start import CrawlRequest, crawl, recrawl
@@ -23,6 +26,13 @@ def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, s
         urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest), rest["load_cookies"]
     )
     return crawl(request) if since is None else recrawl(since, request)
+
+
+TRUST = click.Option(
+    ["--trust-settings"],
+    is_flag=True,
+    help="Open the files and send the secrets that crawl.toml names, although someone else wrote it, or you by hand.",
+)
 
 
 COMMAND = define_command(
@@ -72,7 +82,15 @@ COMMAND = define_command(
 def _resume(directory: Path, **rest: Any) -> int:
     from archiver.cli.start import resume
 
-    return resume(directory, given_settings(rest), verbosity(rest), rest["load_cookies"])
+    return resume(directory, _request(rest))
+
+
+def _request(given: dict[str, Any]) -> "CrawlRequest":
+    """Return the request to go on with a crawl that is there already."""
+    from archiver.cli.start import CrawlRequest
+
+    cookies, trusted = given["load_cookies"], given["trust_settings"]
+    return CrawlRequest((), (), None, None, given_settings(given), verbosity(given), cookies, trusted)
 
 
 RESUME = define_command(
@@ -82,17 +100,16 @@ RESUME = define_command(
 
     The settings are those of DIR/crawl.toml. Options override them and are written back.
     """,
-    [directory_argument(), *crawl_options()],
+    [directory_argument(), *crawl_options(), TRUST],
     ("archiver resume collections/example.org", "continue"),
     ("archiver resume collections/example.org --max-urls 100000 --rate 10", "continue with other settings"),
 )
 
 
 def _recrawl(directory: Path, **rest: Any) -> int:
-    from archiver.cli.start import CrawlRequest, recrawl
+    from archiver.cli.start import recrawl
 
-    request = CrawlRequest((), (), None, None, given_settings(rest), verbosity(rest), rest["load_cookies"])
-    return recrawl(directory, request)
+    return recrawl(directory, _request(rest))
 
 
 RECRAWL = define_command(
@@ -105,7 +122,7 @@ RECRAWL = define_command(
     requests URLs of earlier crawls that are no longer linked. DIR/reports/changes.tsv lists what is new, changed, gone
     and unchanged. The database, settings and reports of earlier crawls are kept in DIR/crawls.
     """,
-    [directory_argument(), *crawl_options()],
+    [directory_argument(), *crawl_options(), TRUST],
     ("archiver recrawl collections/example.org", "archive the same site again, as it is today"),
     ("archiver recrawl collections/example.org --no-conditional", "request every body again"),
 )

@@ -157,24 +157,38 @@ def _hint(file: Path) -> str:
     return f"; to import it into a collection: archiver import {quote(str(file))}"
 
 
-def check_named_files(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
-    """Refuse files of this machine that crawl.toml names, unless this user has *given* them for this collection."""
-    from archiver.collection.named_files import archive_use, strangers, tls_uses
+def check_named_files(directory: Path, settings: Settings, given: Mapping[str, Any], *, trusted: bool) -> None:
+    """Refuse files and secrets of this machine that crawl.toml names, unless this user named them for this collection.
 
+    *given* are the settings that the user gives now; *trusted*: all of crawl.toml may be followed.
+    """
+    from archiver.collection.named_files import archive_use, secret_uses, strangers, tls_uses, way_uses
+
+    if trusted:
+        return
+    layout = Layout(directory)
     archives = {} if "dedup_from" in given else {archive_use(path): path for path in settings.dedup.dedup_from}
-    if unknown := [archives[use] for use in strangers(Layout(directory), archives)]:
+    if unknown := [archives[use] for use in strangers(layout, archives)]:
         shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
         raise ConfigError(
-            f"{Layout(directory).settings}: dedup-from: you have not named {printable(unknown[0], 1000)} for this "
+            f"{layout.settings}: dedup-from: you have not named {printable(unknown[0], 1000)} for this "
             f"collection on this machine; if you trust both, name it: {shown}; otherwise delete it from the file"
         )
+    now = with_values(Settings(), {**given, "seeds": settings.seeds})
     uses = tls_uses(with_tls_paths(settings))
-    mine = tls_uses(with_tls_paths(with_values(Settings(), given)))
-    if foreign := strangers(Layout(directory), [use for use in uses if use not in mine]):
+    mine = tls_uses(with_tls_paths(now))
+    if foreign := strangers(layout, [use for use in uses if use not in mine]):
         shown = printable(" ".join(uses[use] for use in foreign), 1000)
         raise ConfigError(
-            f"{Layout(directory).settings}: you have not named {printable(foreign[0], 1000)} for this collection on "
+            f"{layout.settings}: you have not named {printable(foreign[0], 1000)} for this collection on "
             f"this machine; if you trust it, name it: {shown}; otherwise delete it from the file"
+        )
+    own = {*secret_uses(now), *way_uses(now)}
+    if foreign := strangers(layout, [use for use in secret_uses(settings) if use not in own]):
+        raise ConfigError(
+            f"{layout.settings}: you have not named this for this collection on this machine, and it decides who gets "
+            f"your secrets: {printable('; '.join(foreign), 1000)}; if you trust it, add --trust-settings; otherwise "
+            "delete it from the file"
         )
 
 

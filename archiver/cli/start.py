@@ -77,6 +77,7 @@ class CrawlRequest:
     given: dict[str, Any]  # settings
     verbosity: int
     cookies: tuple[str, ...] = ()  # files
+    trusted: bool = False  # follow all of a crawl.toml that is there already
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,9 @@ def crawl(request: CrawlRequest) -> ExitCode:
     return run_and_report(directory, settings, request.verbosity, new)
 
 
-def resume(directory: Path, given: dict[str, Any], verbosity: int, cookies: tuple[str, ...] = ()) -> ExitCode:
-    """Continue the crawl in *directory* with the *cookies* in files; settings *given* override its crawl.toml."""
+def resume(directory: Path, request: CrawlRequest) -> ExitCode:
+    """Continue the crawl in *directory*; what *request* gives overrides its crawl.toml."""
+    given = request.given
     finish_switch_over(directory)
     check_resumable(directory)
     layout = Layout(directory)
@@ -115,14 +117,14 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int, cookies: tupl
     check_seed_settings(settings, f"{layout.settings}: ")
     check_proxies(settings)
     check_network_choices(settings)
-    check_named_files(directory, settings, given)
+    check_named_files(directory, settings, given, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
     text = toml.render(settings) if given else ""
-    loaded = load(cookies, settings)
+    loaded = load(request.cookies, settings)
     existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read, cookies=loaded)
-    return run_and_report(directory, settings, verbosity, existing)
+    return run_and_report(directory, settings, request.verbosity, existing)
 
 
 def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
@@ -139,7 +141,8 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
     settings = new_settings(request, before)
-    check_named_files(directory, settings, request.given)
+    named = {**(read_settings(request.config) if request.config else {}), **request.given}
+    check_named_files(directory, settings, named, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing

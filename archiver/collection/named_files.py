@@ -1,24 +1,29 @@
-"""Files of this machine that the user named for a collection: other archives, client certificates, authorities.
+"""What the user named for a collection: other archives, client certificates, authorities, and places of secrets.
 
-A received collection can name any file in its crawl.toml. It counts only if this user named it for this collection:
-then the collection holds a mark of it, made with the user's own key.
+A received collection can name any file and any secret of this machine in its crawl.toml, and where to send it. They
+count only if this user named them for this collection: then the collection holds a mark of each, made with the user's
+own key.
 """
 
 import hmac
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from archiver import url
 from archiver.collection.layout import Layout
-from archiver.config.settings import Settings
+from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end
+from archiver.config.secrets import SecretSource
+from archiver.config.settings import Settings, every_setting, key_of
 from archiver.storage import open_file, replace_file
 
 NAME = "named-files.known"  # in the collection: one signature per line
 LARGEST = 1 << 20  # bytes of it
+WAYS = ("proxy", "resolve", "dns-server", "insecure-secrets")  # settings that decide to whom a request really goes
 _LENGTH = 32  # bytes of the key
 
 
@@ -46,21 +51,48 @@ def archive_use(path: str) -> str:
 
 def tls_uses(settings: Settings) -> dict[str, str]:
     """Return the uses of files of this machine for TLS, and for each the option that names it."""
-    certs = tuple(("client-cert", cert) for cert in settings.tls.client_cert)
-    given = [
-        ("", (*certs, *(("ca-file", path) for path in settings.tls.ca_file))),
-        *((rule.match, rule.given) for rule in settings.politeness.host),
-        *((url.host(own.url), own.given) for own in settings.scope.seed),
-    ]
     found: dict[str, str] = {}
-    for hosts, pairs in given:
-        for key, value in pairs:
-            if key == "client-cert":
-                use = str(replace(value, hosts=value.hosts or hosts))
-                found[f"client-cert {use}"] = f"--client-cert {quote(use)}"
-            elif key == "ca-file":
-                found[f"ca-file {value}"] = f"--ca-file {quote(value)}"
+    for hosts, key, value in _values(settings):
+        if key == "client-cert":
+            use = str(replace(value, hosts=value.hosts or hosts))
+            found[f"client-cert {use}"] = f"--client-cert {quote(use)}"
+        elif key == "ca-file":
+            found[f"ca-file {value}"] = f"--ca-file {quote(value)}"
     return found
+
+
+def secret_uses(settings: Settings) -> list[str]:
+    """Return the uses of secrets of this machine: each place of one, with the hosts that get it, and the way there."""
+    found: list[str] = []
+    for hosts, key, value in _values(settings):
+        if key == "auth":
+            found.append(f"auth {hosts} {value}")
+        elif key == "header" and source_at_end(value):
+            found += (f"header {hosts} {value} for {origin}" for origin in sorted(set(map(url.origin, settings.seeds))))
+        elif key == "login":
+            found += (f"login {value.page} {field}={each}" for field, each in value.fields if _is_place(each))
+    certs = any(key == "client-cert" for _, key, _ in _values(settings))
+    return [*found, *way_uses(settings)] if certs or secret_sources(settings) or proxy_sources(settings) else []
+
+
+def way_uses(settings: Settings) -> list[str]:
+    """Return the uses that decide to whom a request really goes."""
+    return [f"{key} {hosts} {value}" for hosts, key, value in _values(settings) if key in WAYS]
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, SecretSource)
+
+
+def _values(settings: Settings) -> Iterator[tuple[str, str, Any]]:
+    """Yield hosts ("": all), key and value of each repeatable setting, those of hosts and seeds too."""
+    for part, entry in every_setting():
+        if entry.metadata["many"]:
+            yield from (("", key_of(entry), value) for value in getattr(getattr(settings, part), entry.name))
+    for rule in settings.politeness.host:
+        yield from ((rule.match, key, value) for key, value in rule.given)
+    for own in settings.scope.seed:
+        yield from ((url.host(own.url), key, value) for key, value in own.given)
 
 
 def _mark(key: bytes, use: str) -> str:

@@ -22,7 +22,7 @@ from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawl
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.collection.named_files import archive_use, tls_uses, vouch
+from archiver.collection.named_files import archive_use, secret_uses, tls_uses, vouch
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
@@ -145,7 +145,7 @@ async def _memory(
 def _made(directory: Path, settings: Settings) -> Layout:
     """Return the layout of *directory*, and note there which files of this machine it may use."""
     layout = safe_paths.make_folders(directory)
-    vouch(layout, (*map(archive_use, settings.dedup.dedup_from), *tls_uses(settings)))
+    vouch(layout, (*map(archive_use, settings.dedup.dedup_from), *tls_uses(settings), *secret_uses(settings)))
     return layout
 
 

@@ -19,7 +19,7 @@ from archiver.storage import OPEN
 from fixtures.crawl_in_process import crawl
 from fixtures.forks import Forks
 from fixtures.rawserver import RawServer
-from fixtures.sites import tree
+from fixtures.sites import ok, page, tree
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "resume": ("resume", "c"),
@@ -267,3 +267,95 @@ def test_other_archives_are_taken_only_if_they_were_named_here(
     (tmp_path / "state/archiver/key").write_bytes(bytes(32))  # another person's
     assert told("resume", str(tmp_path / "handed-on")).returncode == ExitCode.USAGE
     assert strangers(Layout(tmp_path / "handed-on"), [str(private)]) == [str(private)]
+
+
+HEADER = "Authorization: Bearer env:MY_TOKEN"
+PAGES = {"/": ok(page("Front", ["/one"])), "/one": ok(page("One"))}
+FIRST = ("-o", "c", "--rate", "0", "--max-urls", "1", "--retries", "0")
+
+
+def rewrite(settings: Path, lines: str) -> None:
+    """Put *lines* into the file *settings*, in place of what it has for their first key."""
+    key = lines.partition("\n")[0].strip("[]").partition(" =")[0]
+    kept = [old for old in settings.read_text().splitlines() if not old.startswith(f"{key} =")]
+    settings.write_text("\n".join([*kept, lines, ""] if lines.startswith("[[") else [lines, *kept, ""]))
+
+
+@pytest.fixture
+def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This user has a secret in an environment variable, and has named nothing yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("MY_TOKEN", "hunter2")
+
+
+@pytest.mark.usefixtures("token")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "auth = ['{url} me:env:MY_TOKEN']",
+        f"header = ['{HEADER}']",
+        "[[host]]\nmatch = '127.0.0.1'\nauth = ['me:env:MY_TOKEN']",
+        f"[[host]]\nmatch = '127.0.0.1'\nheader = ['{HEADER}']",
+        "[[login]]\npage = '{url}login'\nfields = {{ user = 'me', password = 'env:MY_TOKEN' }}",
+        "proxy = ['http://me:env:MY_TOKEN@127.0.0.1:9']",
+        "[[seed]]\nurl = '{url}'\nheader = ['X-Api-Key: env:MY_TOKEN']",
+    ],
+)
+def test_secrets_of_this_machine_go_only_where_this_user_has_sent_them(
+    tmp_path: Path, forks: Forks, lines: str
+) -> None:
+    """A received crawl.toml names an environment variable of this user, and a host of a stranger."""
+    with RawServer(PAGES) as server:
+        assert forks.archiver("crawl", server.url(), *FIRST, cwd=tmp_path).returncode == ExitCode.LIMIT
+        rewrite(tmp_path / "c/crawl.toml", lines.format(url=server.url()))
+        seen = len(server.log)
+        for command in ("resume", "recrawl"):
+            refused = forks.archiver(command, "c", "--max-urls", "0", cwd=tmp_path)
+            assert refused.returncode == ExitCode.USAGE, refused.stderr
+            assert "env:MY_TOKEN" in refused.stderr
+            assert "--trust-settings" in refused.stderr
+            assert len(refused.stderr.splitlines()) == 1
+        assert len(server.log) == seen
+        limits = ("--max-urls", "2", "--offline-patience", "1")
+        followed = forks.archiver("resume", "c", *limits, "--trust-settings", cwd=tmp_path)
+        assert "you have not named" not in followed.stderr
+        followed = forks.archiver("resume", "c", *limits, cwd=tmp_path)
+        assert "you have not named" not in followed.stderr, "once trusted, it is named for this user"
+
+
+@pytest.mark.usefixtures("token")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "proxy = ['http://127.0.0.1:9']",
+        "resolve = ['www.example.org=127.0.0.1']",
+        "dns-server = ['127.0.0.1']",
+        "insecure-secrets = ['127.0.0.1']",
+        "seeds = ['http://127.0.0.2:9/']",
+    ],
+)
+def test_no_received_setting_leads_a_secret_elsewhere(tmp_path: Path, forks: Forks, line: str) -> None:
+    """This user named the secret; somebody else has added the way."""
+    with RawServer(PAGES) as server:
+        first = forks.archiver("crawl", server.url(), *FIRST, "--header", HEADER, cwd=tmp_path)
+        assert first.returncode == ExitCode.LIMIT
+        assert forks.archiver("resume", "c", "--max-urls", "1", cwd=tmp_path).returncode == ExitCode.LIMIT
+        rewrite(tmp_path / "c/crawl.toml", line)
+        refused = forks.archiver("resume", "c", "--max-urls", "0", cwd=tmp_path)
+    assert refused.returncode == ExitCode.USAGE, refused.stderr
+    assert "--trust-settings" in refused.stderr
+    assert "c/crawl.toml: you have not named this" in refused.stderr
+
+
+@pytest.mark.usefixtures("token")
+def test_what_the_user_gives_again_or_adds_is_named(tmp_path: Path, forks: Forks) -> None:
+    with RawServer(PAGES, hosts=("127.0.0.1", "127.0.0.2")) as server:
+        assert forks.archiver("crawl", server.url(), *FIRST, cwd=tmp_path).returncode == ExitCode.LIMIT
+        given = ("--header", HEADER, "--max-urls", "2", "--resolve", "www.example.org=192.0.2.7")
+        resumed = forks.archiver("resume", "c", *given, cwd=tmp_path)
+        assert "you have not named" not in resumed.stderr
+        assert forks.archiver("add", "c", server.url("/", "127.0.0.2"), cwd=tmp_path).returncode == ExitCode.DONE
+        done = forks.archiver("resume", "c", "--max-urls", "0", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        late = [row.request for row in server.log if row.host == "127.0.0.2" and row.target == "/one"]
+    assert [b"Authorization: Bearer hunter2\r\n" in request for request in late] == [True]
