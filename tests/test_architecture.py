@@ -362,10 +362,10 @@ def test_what_is_right_passes(where: str, text: str) -> None:
 
 
 def test_what_is_imported_is_installed_with_the_program() -> None:
-    """Another distribution's modules are those of a dependency; pywb, cryptography and keyring come with extras."""
+    """Another distribution's modules are those of a dependency; some come with extras."""
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["replay"], *extras["sign"], *extras["keyring"]]
+    wanted = [*project["dependencies"], *extras["replay"], *extras["sign"], *extras["keyring"], *extras["negotiate"]]
     brought = {re.split(r"[<>=;.\s]", line)[0].lower().replace("-", "_") for line in wanted}
     imported = set()
     for path in ROOT.rglob("*.py"):
@@ -376,4 +376,5 @@ def test_what_is_imported_is_installed_with_the_program() -> None:
                 imported.add(node.module.partition(".")[0])
     brought |= {"yarl", "gevent"}  # by aiohttp and pywb, whose interfaces they are part of
     brought |= {"dns"} if "dnspython" in brought else set()
+    brought |= {"spnego"} if "pyspnego" in brought else set()
     assert imported - sys.stdlib_module_names - {"archiver"} - brought <= {"compression"}  # of Python 3.14

@@ -64,8 +64,8 @@ class FetchSettings:
     auth: tuple[AuthRule, ...] = setting(
         (),
         AUTH,
-        "Log in with this user and password where a server asks for them (Basic or Digest authentication), at URLs "
-        "that begin with URL.",
+        "Log in with this user and password where a server asks for them (Basic, Digest, Negotiate or NTLM "
+        "authentication), at URLs that begin with URL.",
         many=True,
     )
     proxy: tuple[str, ...] = setting(

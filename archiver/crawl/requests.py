@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from archiver.clock import Clock
@@ -21,6 +21,7 @@ from archiver.crawl.visit import Visited
 from archiver.errors import Failure, FetchError, ShortageError
 from archiver.extract.exchange import PAGES, is_robots
 from archiver.fetch.client import Fetcher
+from archiver.http.auth import ConnectionLogin
 from archiver.http.form_post import FormPost
 from archiver.model import Claim, Cookie, Exchange, Truncation
 from archiver.policy.retry import OVERLOADED, rest_after
@@ -54,6 +55,7 @@ class ActiveRequest:
     unsent: bool = True
     slow: bool = False
     begun: bool = False  # its task runs
+    login: ConnectionLogin = field(default_factory=ConnectionLogin)  # of the connection it was sent on
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class Requests:
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):
             return None
-        gate = partial(self._gate, task, here, claim, None)
+        gate = partial(self._gate, task, here, (claim, None))
         stored = await self._earlier.version(claim) if self._earlier is not None else None
         conditions = stored.conditions if stored is not None else b""
         needed, language = is_robots(claim), claim.language
@@ -191,7 +193,7 @@ class Requests:
             exchange = replace(exchange, language=language)
         if not here.slow:
             self._schedule.host(claim.host).proven = True
-        exchange = self._session.answered(claim, exchange)
+        exchange = self._session.answered(claim, exchange, here.login)
         cookies = self._session.received(claim, exchange)
         unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
         if self._earlier is not None and unmodified is not None and unmodified.contradicted(exchange.framing):
@@ -208,9 +210,9 @@ class Requests:
             with self._entered(claim) as (task, here):
                 if self.stopped:
                     return None
-                gate = partial(self._gate, task, here, claim, form)
+                gate = partial(self._gate, task, here, (claim, form))
                 exchange = await self._fetcher.fetch(claim.url, gate, needed=True, form=form)
-                exchange = self._session.answered(claim, exchange)
+                exchange = self._session.answered(claim, exchange, here.login)
                 return exchange, self._session.received(claim, exchange)
         except ShortageError as error:
             self._lower_limits(claim.host, error)
@@ -229,7 +231,13 @@ class Requests:
         return not found or host.next(now := self._clock.now()) <= now
 
     async def _gate(
-        self, task: Task, here: ActiveRequest, claim: Claim, form: FormPost | None, *, verified: bool
+        self,
+        task: Task,
+        here: ActiveRequest,
+        asked: tuple[Claim, FormPost | None],
+        *,
+        verified: bool,
+        login: ConnectionLogin,
     ) -> bytes:
         """Wait until the host may be asked. Called at the very moment when the bytes of a request are to go out."""
         here.unsent, here.at_gate = True, True  # again, if a kept connection had died
@@ -239,7 +247,8 @@ class Requests:
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:
                 here.unsent, here.at_gate, here.since = False, False, now
-                return self._session.lines(claim, now, form, verified=verified)
+                here.login = login
+                return self._session.lines(*asked, now, verified=verified, login=login)
             if host.earliest > now:
                 break
             await asyncio.sleep(due - now)

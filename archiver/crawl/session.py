@@ -9,6 +9,7 @@ from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.authentication import AUTHENTICATING, Authenticator
 from archiver.extract.exchange import is_page
 from archiver.fetch.wire import UNVERIFIED
+from archiver.http.auth import ConnectionLogin
 from archiver.http.form_post import FormPost
 from archiver.model import Claim, Cookie, Exchange
 from archiver.policy import referrer
@@ -41,10 +42,12 @@ class Session:
         """Return the domains whose cookies a request to *origin* may send; none if its cookies are not kept."""
         return list(domains_of(url.host(f"{origin}/"))) if _keeps(self._settings.of(origin).fetch) else []
 
-    def lines(self, claim: Claim, now: float, form: FormPost | None = None, *, verified: bool) -> bytes:
+    def lines(
+        self, claim: Claim, form: FormPost | None, now: float, *, verified: bool, login: ConnectionLogin
+    ) -> bytes:
         """Return the Accept, Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none.
 
-        *form*: the form that it posts.
+        *form*: the form that it posts. *login*: that of its connection.
         """
         settings = self._settings.of(url.origin(claim.url)).fetch
         lines = (
@@ -54,11 +57,14 @@ class Session:
         )
         if self._authenticator is None:
             return lines
-        return lines + self._authenticator.line(claim.url, form, verified=verified)
+        return lines + self._authenticator.line(claim.url, form, login, verified=verified)
 
-    def answered(self, claim: Claim, exchange: Exchange) -> Exchange:
-        """Return *exchange*, with a note if the next request for *claim* will answer its challenge."""
-        if self._authenticator is None or not self._authenticator.answers(claim, exchange):
+    def answered(self, claim: Claim, exchange: Exchange, login: ConnectionLogin) -> Exchange:
+        """Return *exchange*, with a note if the next request for *claim* will answer its challenge.
+
+        *login*: that of its connection.
+        """
+        if self._authenticator is None or not self._authenticator.answers(claim, exchange, login):
             return exchange
         return replace(exchange, notes=(*exchange.notes, AUTHENTICATING))
 

@@ -30,6 +30,7 @@ from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.tls import TlsContexts
 from archiver.fetch.wire import UNVERIFIED, Wire
+from archiver.http.auth import ConnectionLogin
 from archiver.http.form_post import FormPost
 from archiver.model import Exchange
 
@@ -41,8 +42,11 @@ NOTHING_YET = Progress()
 class Gate(Protocol):
     """Waits until a request may start, just before its first byte is sent."""
 
-    async def __call__(self, *, verified: bool) -> bytes:
-        """Return header lines that depend on this moment. *verified*: no certificate of the connection is invalid."""
+    async def __call__(self, *, verified: bool, login: ConnectionLogin) -> bytes:
+        """Return header lines that depend on this moment and on the *login* of the connection, which they may change.
+
+        *verified*: no certificate of the connection is invalid.
+        """
 
 
 class AskedFor(NamedTuple):
@@ -102,8 +106,8 @@ class Fetcher:
         """Fetch canonical URL *address* as soon as *gate* permits.
 
         *needed*: read the body whatever media types are wanted. *conditions*: additional header lines. *form*: POST it,
-        once: on a new connection, because one that was used before may die without an answer. *language*: send this
-        Accept-Language, not that of the settings.
+        once: on a new connection, because one that was used before may die without an answer, unless a user is logged
+        in on that one (Negotiate, NTLM). *language*: send this Accept-Language, not that of the settings.
         """
         task = asyncio.current_task()
         progress = self._progress[task] = Progress()
@@ -118,14 +122,15 @@ class Fetcher:
         bounds = plan.needed if asked.needed else plan.bounds
         first, challenged = True, 0
         while True:
-            wire = await self._pool.connect(origin, fresh=not first or asked.form is not None)
+            fresh = not first or (asked.form is not None and not self._pool.idle.logged_in(origin))
+            wire = await self._pool.connect(origin, fresh=fresh)
             reusable = False
             progress.address = wire.peer.ip or ""
             try:
                 verified = UNVERIFIED not in wire.notes
-                lines = await gate(verified=verified)
-                if first and wire.stale:
-                    first = False  # the connection died while we waited
+                lines = await gate(verified=verified, login=wire.site_login)
+                if first and (wire.stale or wire.site_login.unfit):
+                    first = False  # the connection died while we waited, or another user is logged in on it
                     continue
                 request = self._requests.request(address, plan, lines + asked.conditions, asked.form, verified=verified)
                 if wire.forwarded:
@@ -145,7 +150,7 @@ class Fetcher:
                 wire.give_back(reusable=reusable)
             if exchange is not None:
                 return exchange
-            if not wire.reused:
+            if not wire.reused or asked.form is not None:
                 reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
                 raise FetchError(Failure.DISCONNECT, reason)
             first = False

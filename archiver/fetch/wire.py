@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from archiver.http.auth import ConnectionLogin
 from archiver.model import Peer
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Wire:
         "peer",
         "proxy",
         "reused",
+        "site_login",
     )
 
     def __init__(self, protocol: "RawProtocol", notes: tuple[str, ...], release: Callable[[], None]) -> None:
@@ -63,6 +65,7 @@ class Wire:
         self.proxy = protocol.proxy
         self.login = b""  # the header line that was sent to the proxy
         self.forwarded = bool(protocol.proxy and protocol.proxy.forwards(protocol.origin))
+        self.site_login = ConnectionLogin(self.forwarded)
         self.peer = peer_of(protocol.transport)
         if protocol.proxy is not None:
             self.peer = replace(self.peer, ip=protocol.site)
@@ -249,6 +252,11 @@ class IdleConnections:
             self._close_oldest()
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE, self._expire)
+
+    def logged_in(self, origin: str) -> bool:
+        """Return True if a user is logged in on the connection to *origin* that would be used next."""
+        stack = self._stacks.get(origin)
+        return stack is not None and stack[-1].site_login.user != ""
 
     def take(self, origin: str) -> Wire | None:
         """Return the connection to *origin* that was added last; None if there is none."""

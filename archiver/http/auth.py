@@ -1,12 +1,15 @@
 """Answer challenges with Basic (RFC 7617) and Digest (RFC 7616) authentication. Pure: the nonces are arguments.
 
+Negotiate and NTLM log a connection in, not a request: here is the state that a connection keeps of it.
+
 User and password are sent and hashed as UTF-8, as browsers and curl do. What the server sent is hashed as it came.
 """
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import quote
 
 from archiver.http.challenges import Challenge, challenges
@@ -15,6 +18,7 @@ UNAUTHORIZED = 401
 SESSION = "-sess"
 _BY_NAME = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}  # the strongest first
 HASHES = tuple(name for name, ours in _BY_NAME.items() if ours in hashlib.algorithms_available)
+OF_CONNECTIONS = frozenset(("negotiate", "ntlm"))  # schemes that log a connection in
 INTEGRITY = b"auth-int"  # covers the body of a request too
 _FIELD = b"\r\nauthorization:"
 
@@ -30,6 +34,34 @@ class Credentials:
         return f"Credentials({self.user!r})"
 
 
+class Handshake(Protocol):
+    """The exchange of tokens that logs a connection in."""
+
+    scheme: str
+
+    @property
+    def final(self) -> bool:
+        """True if the last token is made, by which the server judges the password."""
+
+    def answer(self, token: bytes) -> bytes:
+        """Return the value of the Authorization field that answers *token* of the server, b"" the first time."""
+
+
+@dataclass(slots=True, eq=False)
+class ConnectionLogin:
+    """The login that holds for one connection, if there is any."""
+
+    forwarded: bool = False  # requests go to a proxy, which may share its own connections to the site
+    user: str = ""  # who is logged in, or about to be; "" is nobody
+    handshake: Handshake | None = None
+    token: bytes | None = None  # of the server, for the next request to answer
+    unfit: bool = False  # a request of another user came up, and needs another connection
+
+    def clear(self) -> None:
+        """Forget the handshake. The connection still belongs to its user, who may be logged in."""
+        self.handshake = self.token = None
+
+
 @dataclass(frozen=True, slots=True)
 class DigestUse:
     """The parts of a Digest answer that change with each request."""
@@ -41,17 +73,21 @@ class DigestUse:
     body: bytes = field(default=b"", repr=False)
 
 
-def strongest(fields: Iterable[str]) -> Challenge | None:
-    """Return the strongest challenge in *fields* that we can answer; None if there is none."""
-    known = [(strength, -place, each) for place, each in enumerate(challenges(fields)) if (strength := _strength(each))]
-    return max(known, key=lambda one: one[:2])[2] if known else None
+def strongest(fields: Iterable[str], schemes: Sequence[str] = ("basic", "digest")) -> Challenge | None:
+    """Return the challenge in *fields* to answer: the strongest of the last of *schemes*; None if there is none."""
+    known = [
+        (schemes.index(each.scheme), strength, -place, each)
+        for place, each in enumerate(challenges(fields))
+        if each.scheme in schemes and (strength := _strength(each))
+    ]
+    return max(known, key=lambda one: one[:3])[3] if known else None
 
 
 def _strength(challenge: Challenge) -> int:
-    """Return how strong *challenge* is; 0 if we cannot answer it."""
-    if challenge.scheme == "basic":
+    """Return how strong *challenge* is in its scheme; 0 if we cannot answer it."""
+    if challenge.scheme != "digest":
         return 1
-    if challenge.scheme != "digest" or not challenge.get("nonce") or "realm" not in dict(challenge.parameters):
+    if not challenge.get("nonce") or "realm" not in dict(challenge.parameters):
         return 0
     if _qop(challenge) is None or (name := _hash_name(challenge)) not in HASHES:
         return 0

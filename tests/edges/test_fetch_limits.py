@@ -17,6 +17,7 @@ from archiver.fetch.client import Fetcher
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.spool import SpoolFolder
 from archiver.fetch.wire import HIGH_WATER, Wire, iana_cipher
+from archiver.http.auth import ConnectionLogin
 from archiver.http.framer import LONGEST_HEAD
 from archiver.model import Truncation
 from fixtures import rawserver
@@ -320,7 +321,7 @@ def test_a_spool_that_cannot_be_written_is_an_archive_error(tmp_path: Path) -> N
 
 
 def test_a_gate_that_does_not_open_sends_nothing(tmp_path: Path) -> None:
-    async def closed(*, verified: bool) -> bytes:
+    async def closed(*, verified: bool, login: ConnectionLogin) -> bytes:
         raise LookupError(verified)
 
     async def main() -> None:

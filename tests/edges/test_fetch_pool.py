@@ -10,6 +10,7 @@ import pytest
 from archiver.errors import Failure, FetchError
 from archiver.fetch.client import Fetcher
 from archiver.http import Dechunker
+from archiver.http.auth import ConnectionLogin
 from archiver.model import Exchange
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.flag import Gate
@@ -61,7 +62,7 @@ def test_bytes_on_an_idle_connection_are_no_response(
 def test_bytes_while_the_gate_is_closed_are_no_response(tmp_path: Path, *, tls: bool) -> None:
     before, after = Gate(), Gate()
 
-    async def slow_gate(*, verified: bool) -> bytes:
+    async def slow_gate(*, verified: bool, login: ConnectionLogin) -> bytes:
         before.open()
         await after.arrived.reached()
         return b"X-Verified: yes\r\n" if verified else b""
@@ -201,12 +202,12 @@ def test_a_connection_that_dies_before_the_request_is_replaced(tmp_path: Path) -
     async def main() -> None:
         passed = CountingGate()
 
-        async def gate(*, verified: bool) -> bytes:
+        async def gate(*, verified: bool, login: ConnectionLogin) -> bytes:
             await closing.wait()
             await opened[0].wait_closed()
             for _ in range(5):  # turns of the loop, for the end to be noticed on this side
                 await asyncio.sleep(0)
-            return await passed(verified=verified)
+            return await passed(verified=verified, login=login)
 
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server, fetching(tmp_path) as fetcher:
             port = server.sockets[0].getsockname()[1]
