@@ -269,7 +269,7 @@ def _next_step(space: ProtectionSpace, login: ConnectionLogin, address: str, kno
     """Return the value of the Authorization field for the handshake of a connection; b"" if it needs no other."""
     try:
         if login.handshake is None and known is not None:
-            login.handshake = SpnegoHandshake(known.challenge.scheme, space.credentials, address)
+            login.handshake = SpnegoHandshake(known.challenge.scheme, space.credentials, address, login.tls)
             login.user, login.token = space.user, b""
         if login.handshake is None or login.token is None:
             return b""

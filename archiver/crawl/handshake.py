@@ -5,6 +5,7 @@ connection sends the last one. From then on requests on this connection need non
 Kerberos where its library is installed, which may need fewer tokens.
 """
 
+import hashlib
 import logging
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
@@ -47,9 +48,9 @@ def schemes(user: str) -> tuple[str, ...]:
 
 
 class SpnegoHandshake:
-    """One handshake for a connection to the host of URL *address*."""
+    """One handshake for a connection to the host of URL *address*. *tls*: its SSLObject, if it has TLS."""
 
-    def __init__(self, scheme: str, credentials: Credentials, address: str) -> None:
+    def __init__(self, scheme: str, credentials: Credentials, address: str, tls: Any) -> None:
         module = library()
         if module is None:
             raise HandshakeError(f"it needs a package: {INSTALL}")
@@ -59,7 +60,12 @@ class SpnegoHandshake:
         host = url.host(address).strip("[]")
         try:
             self._context: Any = module.client(
-                credentials.user, credentials.password, hostname=host, service="HTTP", protocol=scheme
+                credentials.user,
+                credentials.password,
+                hostname=host,
+                service="HTTP",
+                protocol=scheme,
+                channel_bindings=_binding(module, tls),
             )
         except (*self._errors, ImportError) as error:
             raise HandshakeError(_reason(error)) from None
@@ -90,6 +96,28 @@ def token_in(scheme: str, fields: Iterable[str]) -> bytes:
             except ValueError:
                 break
     return b""
+
+
+def _binding(module: ModuleType, tls: Any) -> Any:
+    """Return the binding to the certificate of the server (tls-server-end-point, RFC 5929 §4); None if there is none.
+
+    Servers may refuse logins that a stranger between passes on: Extended Protection of Windows.
+    """
+    certificate = tls.getpeercert(True) if tls is not None else None
+    if not certificate:
+        return None
+    from cryptography import x509  # noqa: PLC0415 - comes with the extra
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above
+
+    try:
+        found = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    if found is None:
+        return None  # of Ed25519, for which the RFC has no rule
+    name = "sha256" if found.name in {"md5", "sha1"} else found.name
+    digest = hashlib.new(name, certificate).digest()
+    return module.channel_bindings.GssChannelBindings(application_data=b"tls-server-end-point:" + digest)
 
 
 def _reason(error: Exception) -> str:

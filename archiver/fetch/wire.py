@@ -65,7 +65,9 @@ class Wire:
         self.proxy = protocol.proxy
         self.login = b""  # the header line that was sent to the proxy
         self.forwarded = bool(protocol.proxy and protocol.proxy.forwards(protocol.origin))
-        self.site_login = ConnectionLogin(self.forwarded)
+        self.site_login = ConnectionLogin(
+            self.forwarded, protocol.transport and protocol.transport.get_extra_info("ssl_object")
+        )
         self.peer = peer_of(protocol.transport)
         if protocol.proxy is not None:
             self.peer = replace(self.peer, ip=protocol.site)

@@ -9,7 +9,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from archiver.http.challenges import Challenge, challenges
@@ -52,6 +52,7 @@ class ConnectionLogin:
     """The login that holds for one connection, if there is any."""
 
     forwarded: bool = False  # requests go to a proxy, which may share its own connections to the site
+    tls: Any = None  # the SSLObject of the connection, if it has TLS
     user: str = ""  # who is logged in, or about to be; "" is nobody
     handshake: Handshake | None = None
     token: bytes | None = None  # of the server, for the next request to answer

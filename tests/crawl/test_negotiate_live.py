@@ -1,18 +1,24 @@
 """Negotiate and NTLM in whole crawls against pyspnego's acceptor, which logs connections in."""
 
+import hashlib
 import re
+import signal
+import ssl
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from spnego.channel_bindings import GssChannelBindings
 
 from archiver.config.auth import AUTH
 from archiver.config.logins import LOGIN
 from archiver.crawl.authentication import MOST_STEPS
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
+from fixtures.command import COMMAND, archiver
 from fixtures.crawl_in_process import crawl
 from fixtures.forks import Forks
 from fixtures.log import Row
@@ -130,6 +136,47 @@ def test_urls_outside_of_the_space_never_use_a_connection_that_is_logged_in(tmp_
         found = statuses(tmp_path / "c", server.url())
     assert {found[f"/in/{n}"][-1] for n in range(5)} == {200}
     assert [found[f"/out/{n}"] for n in range(5)] == [[401]] * 5
+
+
+@pytest.mark.parametrize("scheme", ["NTLM", "Negotiate"])
+def test_a_login_is_bound_to_the_certificate(tmp_path: Path, scheme: str) -> None:
+    """Also to one that does not verify, if the user wants the password to go there."""
+    site = NegotiatingSite(inside, [scheme])
+    with RawServer({}, otherwise=site, tls=True) as server:
+        certificate = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", server.port)))
+        data = b"tls-server-end-point:" + hashlib.sha256(certificate).digest()
+        site.bindings = GssChannelBindings(application_data=data)
+        crawl(tmp_path / "a", server.url(), auth=rule(server.url()), robots="ignore")
+        assert {word for _, _, word in site.answers} == {"asked"}
+        site.answers.clear()
+        given: dict[str, Any] = {"insecure_secrets": ("127.0.0.1",), "host_concurrency": 1}
+        crawl(tmp_path / "b", server.url(), auth=rule(server.url()), robots="ignore", **given)
+    assert [word for _, _, word in site.answers] == ["asked", "token", "logged in", *["in"] * 20]
+
+
+def test_a_crawl_killed_within_a_handshake_begins_another_one(tmp_path: Path) -> None:
+    """The server kills the crawl when its last token arrives."""
+    killed: list[subprocess.Popen[bytes]] = []
+    site = NegotiatingSite(inside)
+
+    def killing(row: Row) -> Sendable:
+        answer = site(row)
+        if site.answers[-1][2] == "logged in" and killed[0].poll() is None:
+            killed[0].kill()
+            killed[0].wait()
+        return answer
+
+    with RawServer({}, otherwise=killing) as server:
+        words = ("crawl", server.url(), "-o", "c", "--rate", "0", "--robots", "ignore", "--probe", "off")
+        given = ("--auth", f"{server.url()} {DOMAIN}\\{USER}:env:SITE_PASSWORD")
+        killed.append(subprocess.Popen([*COMMAND, *words, *given], cwd=tmp_path))
+        assert killed[0].wait() == -signal.SIGKILL
+        done = archiver("resume", "c", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        found = statuses(tmp_path / "c", server.url())
+    assert set(found) == {"/", *PAGES}
+    assert all(each[-1] == 200 and each.count(200) == 1 for each in found.values())
+    assert archiver("verify", "c", cwd=tmp_path).returncode == ExitCode.DONE
 
 
 @needs_tinyproxy
