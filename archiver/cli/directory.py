@@ -53,7 +53,12 @@ def check_free(directory: Path) -> None:
         raise ConfigError(f"{directory} is not empty and holds no crawl; choose an empty or new directory with -o")
 
 
-_LEFTOVERS = frozenset(("archive", "indexes", "logs", "spool", "crawl.lock", "crawl.toml.tmp"))
+_LEFTOVERS = frozenset(
+    (
+        *("archive", "indexes", "logs", "spool", "crawl.lock", "crawl.toml.tmp"),
+        *("loaded-cookies.json", "loaded-cookies.json.tmp", "named-files.known", "named-files.known.tmp"),
+    )
+)
 
 
 def _is_leftover(path: Path) -> bool:

@@ -149,13 +149,14 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     from archiver.crawl.recrawl import set_aside
 
     cookies = load(request.cookies, settings)
-    left = asyncio.run(set_aside(directory, with_values(Settings(), before), toml.render(settings), read))
+    ending = with_values(Settings(), before)
+    left = asyncio.run(set_aside(directory, ending, toml.render(settings), read, cookies))
     if left is not None and left.waiting and request.verbosity > SILENT:
         complain(
             f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
             f"{layout.earlier / left.stamp}"
         )
-    return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False, cookies=cookies))
+    return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False))
 
 
 def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:

@@ -73,6 +73,11 @@ class Layout:
         return self.directory / "private"
 
     @property
+    def loaded_cookies(self) -> Path:
+        """The cookies that the user has given to the next run, until the database holds them."""
+        return self.directory / "loaded-cookies.json"
+
+    @property
     def damaged(self) -> Path:
         """The folder to which repairs move damaged parts."""
         return self.directory / "damaged"

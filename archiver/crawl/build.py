@@ -39,10 +39,12 @@ from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
     CurrentRules,
     GroupsOfHosts,
+    given_cookies,
     identity_of,
     learned_rules,
     next_serial,
     owners,
+    put_cookies,
     put_settings,
     schedule_of,
     scope_for,
@@ -83,6 +85,7 @@ async def open_crawl(
     secrets, clock, layout = read_secrets(settings), Clock(), _made(directory, settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(Lock(layout.lock))
+        put_cookies(layout, cookies)
         if not resume:
             put_settings(layout, text, read)
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
@@ -94,7 +97,7 @@ async def open_crawl(
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
             await catch_up(layout, frontier, visit_rules, index, clock.now())
-        rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, cookies, clock.now()))
+        rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, clock.now()))
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
         fetcher = _fetcher(stack, layout, sent, guard)
@@ -108,8 +111,7 @@ async def open_crawl(
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
         groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
-        blocked = BlockedHosts(frontier, schedule, clock)
-        robots = RobotsCache(by_host)
+        blocked, robots = BlockedHosts(frontier, schedule, clock), RobotsCache(by_host)
         earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
         requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
         forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
@@ -124,21 +126,20 @@ async def open_crawl(
         await close_files(layout, frontier, writers, journal)
 
 
-async def _memory(
-    stack: AsyncExitStack, layout: Layout, frontier: Frontier, cookies: Sequence[Cookie], now: float
-) -> EarlierCrawls | None:
+async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
     """Return what earlier crawls of the collection hold.
 
-    *frontier* learns how their hosts were asked, and their cookies. The user's own *cookies* replace those.
+    *frontier* learns how their hosts were asked, and their cookies. Those that the user gave replace them.
     """
     memory = stack.enter_context(open_earlier_crawls(layout))
     if memory is not None:
         await frontier.inherit_throttles(memory.inherited_throttles(now))
     earlier = memory.cookies(now) if memory is not None else []
-    if cookies or earlier:
+    if (cookies := given_cookies(layout)) or earlier:
         if any(cookie.private for cookie in (*cookies, *earlier)):
             close_to_others(*(layout.database.with_name(layout.database.name + end) for end in ("", *BESIDE)))
         await frontier.bring_cookies(cookies, earlier)
+        layout.loaded_cookies.unlink(missing_ok=True)
     return memory
 
 

@@ -30,7 +30,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
-from archiver.crawl.rules import CurrentRules, learned_rules, put_settings
+from archiver.crawl.rules import CurrentRules, learned_rules, put_cookies, put_settings
 from archiver.crawl.visit import OTHER_VERSION, judged
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots
@@ -38,7 +38,7 @@ from archiver.extract.sitemap import modified
 from archiver.frontier.captures import EarlierUrl
 from archiver.frontier.port import EarlierFind, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.model import LINK_OUTSIDE, Claim, Exchange, Hop, Link, Links, Refusal, Settlement
+from archiver.model import LINK_OUTSIDE, Claim, Cookie, Exchange, Hop, Link, Links, Refusal, Settlement
 from archiver.policy.scope import PRIORITY_PAGE, is_guess
 from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
 
@@ -130,17 +130,20 @@ def _forget_attempts(layout: Layout) -> None:
                 folder.rmdir()
 
 
-async def set_aside(directory: Path, settings: Settings, text: str, read: str) -> UnfinishedWork | None:
+async def set_aside(
+    directory: Path, settings: Settings, text: str, read: str, cookies: Sequence[Cookie] = ()
+) -> UnfinishedWork | None:
     """End the crawl in *directory*, and let the next one follow it with *text* as its crawl.toml; return what it left.
 
-    *settings* are those of the crawl that ends, parsed from *read*. Returns None without a database: a crawl that has
-    not begun only gets the new settings.
+    *settings* are those of the crawl that ends, parsed from *read*; *cookies* of the user are kept for the next one.
+    Returns None without a database: a crawl that has not begun only gets the new settings.
     """
     from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - slow to import, and a crawl imports this module
 
     layout = safe_paths.make_folders(directory)
     with Lock(layout.lock):
         put_settings(layout, "", read)
+        put_cookies(layout, cookies)
         if not layout.database.exists():
             put_settings(layout, text)
             return None

@@ -34,8 +34,9 @@ from archiver.crawl.visit_rules import HostVisitRules, LogoutLinks, VisitRules
 from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.request import user_agent
+from archiver.frontier import cookies as cookie_rows
 from archiver.frontier.port import Frontier, HostRow
-from archiver.model import PatternTally
+from archiver.model import Cookie, PatternTally
 from archiver.policy.limits import GlobalLimits, GroupLimits
 from archiver.policy.schedule import Schedule
 from archiver.policy.scope import Scope
@@ -46,6 +47,8 @@ from archiver.storage import open_file, replace_file, storage
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
+
+MAX_COOKIE_FILE = 64 << 20  # bytes
 
 
 def identity_of(settings: Settings) -> WarcIdentity:
@@ -178,6 +181,24 @@ def put_settings(layout: Layout, text: str, read: str = "") -> None:
         replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
     with suppress(OSError):  # not there yet, or not ours to change
         layout.settings.chmod(0o600)  # no one else is to read it
+
+
+def put_cookies(layout: Layout, cookies: Sequence[Cookie]) -> None:
+    """Write the user's *cookies*, if any, to a file of their own, so that a crash cannot lose them."""
+    if cookies:
+        content = cookie_rows.text_of((*given_cookies(layout), *cookies))
+        replace_file(layout.loaded_cookies, lambda file: file.writelines((content,)), private=True)
+
+
+def given_cookies(layout: Layout) -> list[Cookie]:
+    """Return the cookies that `put_cookies` has written, and the database does not hold yet."""
+    try:
+        with open_file(layout.loaded_cookies) as file:
+            return cookie_rows.cookies_of(file.read(MAX_COOKIE_FILE))
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        raise ConfigError(f"{layout.loaded_cookies} is damaged; delete it, and give --load-cookies again") from None
 
 
 def _text(path: Path) -> str:

@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from archiver.frontier.database import Connection
 from archiver.model import Cookie
@@ -67,6 +68,28 @@ def clear(db: Connection, domain: str = "") -> int:
     return db.execute(CLEAR, {"domain": domain}).rowcount
 
 
+def text_of(cookies: Iterable[Cookie]) -> bytes:
+    """Return *cookies* as JSON, one in a line."""
+    return b"".join(json.dumps(_row(cookie)).encode() + b"\n" for cookie in cookies)
+
+
+def cookies_of(text: bytes) -> list[Cookie]:
+    """Return the cookies in *text*, which `text_of` made. Raises `ValueError` for anything else."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    if not all(isinstance(row, list) and list(map(_kind, row)) in _KINDS for row in rows):
+        raise ValueError("not the text of cookies")
+    return [cookie_of(row) for row in rows]
+
+
+def _kind(value: object) -> str:
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+_NUMBER, _TEXT = "number", "str"
+_BEFORE = [_TEXT, _TEXT, _TEXT, _NUMBER, _TEXT, _NUMBER, _NUMBER, _TEXT, _NUMBER]
+_KINDS = [[*_BEFORE, expires, _NUMBER, _NUMBER] for expires in (_NUMBER, "NoneType")]
+
+
 def _row(cookie: Cookie) -> tuple[object, ...]:
     return (
         cookie.domain,
@@ -84,7 +107,7 @@ def _row(cookie: Cookie) -> tuple[object, ...]:
     )
 
 
-def cookie_of(row: sqlite3.Row) -> Cookie:
+def cookie_of(row: sqlite3.Row | list[Any]) -> Cookie:
     """Return the cookie in *row*, which has all columns in the order of the schema."""
     domain, path, name, host_only, value, secure, http_only, same_site, created, expires, private, changed = row
     return Cookie(

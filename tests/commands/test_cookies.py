@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from fixtures.forks import Forks
 from fixtures.log import Log
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import ok, page
+from fixtures.steps import START, SWITCH_OVER
 
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "1", "--min-free-disk", "0", "-qq")
 LOGIN = "127.0.0.1\tFALSE\t/\tFALSE\t0\tlogin\thunter2\n"
@@ -48,6 +50,37 @@ def test_loaded_cookies_are_sent_from_the_first_request_on(tmp_path: Path, forks
     assert {path.name for path in holding} <= {"crawl.db", "crawl.db-wal"}  # and WARC files, which are compressed
     packed = forks.archiver("pack", "c", cwd=tmp_path)
     assert "the request records hold secret headers" in packed.stderr
+
+
+@pytest.mark.parametrize("step", [step.name for step in START])
+def test_no_kill_loses_loaded_cookies(tmp_path: Path, forks: Forks, step: str) -> None:
+    """The crawl is killed while it starts, and goes on as a user would let it go on."""
+    (tmp_path / "c.txt").write_text(LOGIN)
+    with RawServer(SITE) as server:
+        first = ("crawl", server.url(), *OPTIONS, "--load-cookies", "c.txt")
+        assert forks.run(*first, cwd=tmp_path, step=step).code == -signal.SIGKILL
+        begun = (tmp_path / "c/crawl.toml").exists()
+        again = ("resume", "c", "-qq") if begun else first
+        done = forks.archiver(*again, cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        assert set(sent(server.log, "/") + sent(server.log, "/one")) == {"login=hunter2"}
+        assert not (tmp_path / "c/loaded-cookies.json").exists()
+
+
+@pytest.mark.parametrize("step", [*(step.name for step in START[3:]), *(step.name for step in SWITCH_OVER)])
+def test_no_kill_of_a_recrawl_loses_loaded_cookies(tmp_path: Path, forks: Forks, step: str) -> None:
+    (tmp_path / "c.txt").write_text(LOGIN)
+    with RawServer(SITE) as server:
+        assert forks.archiver("crawl", server.url(), *OPTIONS, cwd=tmp_path).returncode == ExitCode.DONE
+        seen = len(server.log)
+        again = ("recrawl", "c", "-qq", "--load-cookies", "c.txt")
+        killed = forks.run(*again, cwd=tmp_path, step=step)
+        assert killed.code in (-signal.SIGKILL, ExitCode.DONE)
+        if killed.code == -signal.SIGKILL:
+            forks.archiver("resume", "c", "-qq", cwd=tmp_path)
+            later = {line for row in [*server.log][seen:] for line in row.request.split(b"\r\n") if b"Cookie: " in line}
+            if len(server.log) > seen:
+                assert later == {b"Cookie: login=hunter2"}
 
 
 def test_a_resume_keeps_loaded_cookies_and_takes_newer_ones(tmp_path: Path, forks: Forks) -> None:
