@@ -25,6 +25,7 @@ from archiver.warc.records import ACCEPT_LANGUAGE, bare, parse_date
 METHOD = "__wb_method="  # in the keys of responses to other methods than GET
 LANGUAGE = "__wb_accept_language="  # in those of language variants; pywb shows the newest capture of the plain key
 REVISIT = "warc/revisit"  # the "media type" of a revisit: its payload is stored in another record
+UNAUTHORIZED = "401"
 
 LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers accept
 
@@ -160,6 +161,8 @@ class IndexedRecord(NamedTuple):
     def line(self, filename: str) -> bytes:
         """Return the index line, with its line end, of this record in the file *filename*."""
         fields: dict[str, str | None] = {"url": self.url}
+        if self.status == UNAUTHORIZED:  # sorts after the page of the same second: pywb shows the first line
+            fields["status"] = self.status
         if self.mime:
             fields["mime"] = self.mime
         if self.status is not None:

@@ -379,7 +379,11 @@ def in_folders(row: Row) -> Sendable:
     """A page that links to twelve folders, each of which asks for the password on its own."""
     if row.target == "/":
         return ok(page("Front", [f"/{number}/" for number in range(12)]))
-    return ok(page(f"In {row.target}")) if sent(row) == BASIC else refused(f'Basic realm="{row.target}"')
+    if sent(row) == BASIC:
+        return ok("In", ("text/html", "video/mp4", "application/pdf")[int(row.target[1:-1]) % 3])
+    answer = refused(f'Basic realm="{row.target}"')
+    assert isinstance(answer, bytes)
+    return answer.replace(b"\r\n", b"\r\nContent-Type: text/html\r\n", 1)
 
 
 @pytest.mark.replay
