@@ -15,6 +15,7 @@ from spnego.channel_bindings import GssChannelBindings
 
 from archiver.config.auth import AUTH
 from archiver.config.logins import LOGIN
+from archiver.config.option_types import Rate
 from archiver.crawl.authentication import MOST_STEPS
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
@@ -136,6 +137,18 @@ def test_urls_outside_of_the_space_never_use_a_connection_that_is_logged_in(tmp_
         found = statuses(tmp_path / "c", server.url())
     assert {found[f"/in/{n}"][-1] for n in range(5)} == {200}
     assert [found[f"/out/{n}"] for n in range(5)] == [[401]] * 5
+
+
+def test_each_request_of_a_handshake_waits_for_its_turn(tmp_path: Path) -> None:
+    site = NegotiatingSite(lambda _: ok(page("In", [])))
+    with RawServer({}, otherwise=site) as server:
+        given: dict[str, Any] = {"rate": Rate(1, 0.3), "robots": "ignore"}
+        crawl(tmp_path / "c", server.url(), auth=rule(server.url()), **given)
+        ends = [row.ended for row in server.log]
+        times = [row.arrived for row in server.log]
+    assert [word for _, _, word in site.answers] == ["asked", "token", "logged in"]
+    assert times[2] - times[0] >= 0.5  # two intervals, less what the first request took to arrive
+    assert all(end is not None and end <= start for end, start in zip(ends[:-1], times[1:], strict=True))
 
 
 @pytest.mark.parametrize("scheme", ["NTLM", "Negotiate"])
