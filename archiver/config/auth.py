@@ -4,6 +4,7 @@ On the command line one rule is `URL USER:SECRET`: the protection space is every
 scheme, host and port. In a `[[host]]` table it is `USER:SECRET`, for every URL of the hosts that match.
 
 A host pattern is a host name in which `*` matches any characters, or an origin such as `https://example.org:8443`.
+Without a scheme, a port (`example.org:8443`) matches http and https.
 """
 
 import re
@@ -61,18 +62,46 @@ def _space(text: str) -> str:
     return address
 
 
-_PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")
+_PATTERN = re.compile(r"(?P<scheme>https?://)?(?P<name>\[[0-9a-f:.]+\]|[^\s/=\"':\[\]]+)(?::(?P<port>[0-9]{1,5}|\*))?")
 _WHOLE = re.compile(r"(?:https?://)?(?:\*\.(?=[^.*?]+\.))?[^*?]+")
+_DEFAULT_PORTS = {"http://": "80", "https://": "443"}
 
 
-def is_host_pattern(text: str) -> bool:
-    """Return True if *text* is a host pattern."""
-    return _PATTERN.fullmatch(text) is not None
+def host_pattern(text: str) -> str:
+    """Return the pattern *text* as `covers` needs it, with names as in canonical URLs; "" if it is no pattern."""
+    text = text.lower()
+    found = _PATTERN.fullmatch(f"[{text}]" if text.count(":") > 1 and text[:1] != "[" and "/" not in text else text)
+    if found is None:
+        return ""
+    scheme, name, port = found["scheme"] or "", found["name"], found["port"] or ""
+    if name.startswith("["):
+        address = url.canonical(f"http://{name}/")
+        name = url.host(address) if address else ""
+    elif not name.isascii():
+        labels = [label if label.isascii() else _ascii(label) for label in name.split(".")]
+        name = ".".join(labels) if all(labels) else ""
+    if not name:
+        return ""
+    port = "" if port == _DEFAULT_PORTS.get(scheme) else port
+    return f"{scheme}{name}:{port}" if port else f"{scheme}{name}"
+
+
+def _ascii(label: str) -> str:
+    """Return the *label* of a host name as URLs have it; "" if no URL can have it."""
+    address = url.canonical(f"http://{label}.example/") if "*" not in label and "?" not in label else None
+    return url.host(address).removesuffix(".example") if address else ""
 
 
 def covers(pattern: str, origin: str) -> bool:
-    """Return True if *pattern* matches the host *origin*, scheme and authority of a canonical URL."""
-    return fnmatchcase(origin if "://" in pattern else url.host(f"{origin}/"), pattern)
+    """Return True if *pattern*, as `host_pattern` returns it, matches *origin*, the start of a canonical URL."""
+    subject = origin
+    if "://" not in pattern:
+        subject = url.host(f"{origin}/")
+        if ":" in pattern.rpartition("]")[2]:
+            scheme, _, authority = origin.partition("://")
+            port = authority.rpartition("]")[2].partition(":")[2]
+            subject = f"{subject}:{port or _DEFAULT_PORTS[f'{scheme}://']}"
+    return fnmatchcase(subject, pattern.replace("[", "[[]"))
 
 
 def check_owner(pattern: str, key: str) -> None:

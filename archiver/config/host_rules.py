@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from archiver.config.addresses import IP_VERSION, SOURCE_ADDRESS
-from archiver.config.auth import AUTH, check_owner, covers, is_host_pattern
+from archiver.config.auth import AUTH, check_owner, covers, host_pattern
 from archiver.config.option_types import (
     ACCEPT,
     ACCEPT_ENCODING,
@@ -103,7 +103,8 @@ class HostRule:
 
 def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
     """Return the rule for hosts that match *match*. Raises `ConfigError` that says what would be right."""
-    if not isinstance(match, str) or not is_host_pattern(match):
+    pattern = host_pattern(match) if isinstance(match, str) else ""
+    if not pattern:
         raise ConfigError(f"{_shown(match)} is not a host pattern; write a host name (*.example.org) or an origin")
     values: list[tuple[str, Any]] = []
     for key, text in given:
@@ -121,7 +122,7 @@ def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
             raise ConfigError(f"{key}: {error}") from None
     if not values:
         raise ConfigError(f"{match} has no settings; write, for example, {match} rate=1")
-    return HostRule(match.lower(), tuple(values))
+    return HostRule(pattern, tuple(values))
 
 
 def decisive(rules: Iterable[tuple[str, HostRule]]) -> dict[str, tuple[str, Any]]:

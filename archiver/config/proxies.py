@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from archiver.config.auth import is_host_pattern
+from archiver.config.auth import host_pattern
 from archiver.config.option_types import OptionType
 from archiver.config.secrets import SecretSource, secret_source
 from archiver.errors import ConfigError
@@ -97,9 +97,10 @@ def _read(given: Any) -> str:
     if not isinstance(given, str):
         raise TypeError
     pattern, proxy = parts(given)
-    if pattern and not is_host_pattern(pattern):
+    known = host_pattern(pattern)
+    if pattern and not known:
         raise ConfigError(f"not {_RIGHT}, or, for some hosts, '*.onion socks5h://127.0.0.1:9050'")
-    return f"{pattern} {proxy if proxy in (ENVIRONMENT, NONE) else proxy_address(proxy)}".strip()
+    return f"{known} {proxy if proxy in (ENVIRONMENT, NONE) else proxy_address(proxy)}".strip()
 
 
 PROXY = OptionType(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from archiver.config.auth import check_owner, covers, is_host_pattern
+from archiver.config.auth import check_owner, covers, host_pattern
 from archiver.config.option_types import LEFT_OUT, OptionType
 from archiver.config.secrets import SecretSource, secret_source
 from archiver.errors import ConfigError
@@ -77,10 +77,10 @@ def client_cert(given: Any) -> ClientCert:
         or not all(word and word.isprintable() for word in (*places, *named.values()))
     ):
         raise ConfigError(f"not hosts, a PEM file, key=FILE and password=SECRET; write {EXAMPLE}")
-    hosts = places[0].lower() if len(places) > 1 else ""
-    if hosts:
-        if not is_host_pattern(hosts) or hosts.startswith("http://"):
-            raise ConfigError(f"{hosts!r:.60} is not a pattern of https hosts; write {EXAMPLE}")
+    hosts = host_pattern(places[0]) if len(places) > 1 else ""
+    if len(places) > 1:
+        if not hosts or hosts.startswith("http://"):
+            raise ConfigError(f"{places[0]!r:.60} is not a pattern of https hosts; write {EXAMPLE}")
         check_owner(hosts, "client-cert")
     secret = secret_source(named["password"]) if "password" in named else None
     return ClientCert(hosts, places[-1], named.get("key", ""), secret)

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import option_types
+from archiver.config.auth import covers
 from archiver.config.host_rules import HOST_RULE, KEYS, MANY, HostRule, table_of
 from archiver.config.option_types import Rate
+from archiver.config.proxies import PROXY
 from archiver.config.secret_settings import has_secrets, may_hold_secret, without_secrets
 from archiver.config.seeds import SEED_SETTING, read_seed
 from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of, with_values
@@ -203,6 +205,37 @@ def test_settings_for_some_hosts(text: str, match: str, given: dict[str, Any]) -
 def test_no_settings_for_some_hosts(text: object, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         HOST_RULE.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched", "others"),
+    [
+        ("BÜCHER.example", "http://xn--bcher-kva.example", "http://bucher.example"),
+        ("*.bücher.example", "https://a.xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+        ("[::1]", "http://[::1]:8080", "http://[::2]"),
+        ("0:0::1", "http://[::1]", "http://1"),
+        ("[::1]:80", "http://[::1]", "http://[::1]:8080"),
+        ("https://[::1]", "https://[::1]", "http://[::1]"),
+        ("*.example.org:8080", "http://a.example.org:8080", "http://a.example.org"),
+        ("example.org:443", "https://example.org", "http://example.org"),
+        ("*:8080", "http://[::1]:8080", "http://[::1]:8081"),
+        ("https://Example.org:443", "https://example.org", "https://example.org:8443"),
+        ("*", "http://[::1]:8080", ""),
+    ],
+)
+def test_a_pattern_matches_names_and_addresses_as_users_write_them(pattern: str, matched: str, others: str) -> None:
+    rule = HOST_RULE.parse(f"{pattern} rate=5")
+    assert rule.covers(matched)
+    assert not others or not rule.covers(others)
+    assert HOST_RULE.parse(HOST_RULE.write(rule)) == rule
+    proxy = PROXY.parse(f"{pattern} http://proxy.example:3128")
+    assert covers(proxy.partition(" ")[0], matched)
+
+
+@pytest.mark.parametrize("pattern", ["b*ü.example", "a:b:c", "[x]", "https://", "example.org:port"])
+def test_a_pattern_that_could_match_no_host_is_refused(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="is not a host pattern"):
+        HOST_RULE.parse(f"{pattern} rate=5")
 
 
 def test_the_settings_of_a_host_are_those_of_the_crawl_with_the_rules_that_match() -> None:
