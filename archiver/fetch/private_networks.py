@@ -12,7 +12,7 @@ address where its packets may end. Unlisted IPv6 addresses are refused outside o
 unlisted addresses are public.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -182,11 +182,6 @@ def is_private_name(host: str) -> bool:
     """True if the name *host* by its spelling belongs to a private network: one label, or a local top-level domain."""
     name = normalized_host(host)
     return name.endswith(PRIVATE_NAMES) or "." not in name
-
-
-def is_inside(addresses: Sequence[Address]) -> bool:
-    """True if none of *addresses* is public, and there is one."""
-    return bool(addresses) and all(map(special, addresses))
 
 
 PRIVATE_NAMES = (".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".localdomain")

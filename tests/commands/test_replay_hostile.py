@@ -208,6 +208,29 @@ def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals) -> None:
     assert list(temporary.iterdir()) == []
 
 
+def test_leftovers_of_a_killed_server_are_removed_by_the_next(tmp_path: Path) -> None:
+    """Those of a living server stay, and so does what only has such a name."""
+    temporary, mine = tmp_path / "tmp", tmp_path / "mine"
+    for folder in (temporary / "archiver-replay-other", mine):
+        folder.mkdir(parents=True)
+    (mine / "alive.lock").touch()
+    (temporary / "archiver-replay-link").symlink_to(mine)
+    collection(tmp_path / "c")
+    with replaying("c", cwd=tmp_path, temporary=temporary) as (_, living):
+        works_in = Path(f"/proc/{living.pid}/cwd").readlink()
+        with replaying("c", cwd=tmp_path, temporary=temporary) as (_, killed):
+            left = Path(f"/proc/{killed.pid}/cwd").readlink()
+            killed.kill()
+            killed.wait(timeout=300)
+        assert left.exists()
+        with replaying("c", cwd=tmp_path, temporary=temporary) as (root, _):
+            assert got(f"{root}/mp_/{URL}")[0] == 200
+            assert not left.parent.exists()
+            assert works_in.exists()
+    assert (mine / "alive.lock").exists()
+    assert (temporary / "archiver-replay-other").exists()
+
+
 def test_nothing_is_left_behind_by_an_error(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()

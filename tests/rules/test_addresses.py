@@ -11,7 +11,6 @@ from archiver.fetch.private_networks import (
     SPECIAL_V4,
     SPECIAL_V6,
     AllowedHosts,
-    is_inside,
     normalized_host,
     special,
     spelled_address,
@@ -210,10 +209,3 @@ def test_allowed_hosts(entries: tuple[str, ...], host: str, address: str, *, tak
     refusal = AllowedHosts.parse(entries).refusal(host, ip_address(address))
     assert (refusal == "") is taken
     assert taken or refusal.startswith(f"{ip_address(address)} is ")
-
-
-def test_a_host_without_public_addresses_is_private() -> None:
-    inner, outer = ip_address("10.0.0.1"), ip_address("1.1.1.1")
-    assert is_inside([inner])
-    assert not is_inside([inner, outer])
-    assert not is_inside([])

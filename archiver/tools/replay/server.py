@@ -23,7 +23,8 @@ from heapq import merge
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
 from types import FrameType
 from typing import Any, Protocol
 
@@ -31,10 +32,14 @@ from archiver.collection.dedup_sources import index_files
 from archiver.collection.index_search import Source, open_source
 from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
-from archiver.storage import OPEN
+from archiver.storage import OPEN, open_file
 from archiver.warc import cdx
 from archiver.warc.cdxj import IndexEntry
 
+if sys.platform != "win32":
+    import fcntl
+
+_PREFIX, _ALIVE = "archiver-replay-", "alive.lock"  # of a working directory, and the file in it
 _TRIES = 10  # retries if index files disappear while they are being opened
 _LONGEST_STAMP = 20
 
@@ -218,7 +223,8 @@ def _numbers() -> list[signal.Signals]:
 @contextmanager
 def _working_directory() -> Iterator[Path]:
     """Change to an empty directory, and yield the configuration file for pywb."""
-    with TemporaryDirectory(prefix="archiver-replay-") as folder:
+    _remove_leftovers()
+    with TemporaryDirectory(prefix=_PREFIX) as folder, _marked_alive(Path(folder)):
         empty = Path(folder, "empty")
         empty.mkdir()
         config = Path(folder, "config.yaml")
@@ -232,6 +238,30 @@ def _working_directory() -> Iterator[Path]:
             yield config
         finally:
             os.chdir(back)  # where the folder can be removed from, on any system
+
+
+@contextmanager
+def _marked_alive(folder: Path) -> Iterator[None]:
+    """Hold the lock in *folder*. It gets its name once it is held, so that no other process takes it before."""
+    with Path(folder, "draft").open("w", encoding="utf-8") as file:
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)
+            Path(folder, "draft").rename(folder / _ALIVE)
+        yield
+
+
+def _remove_leftovers() -> None:
+    """Remove the folders that killed servers of this user have left: those whose lock is free."""
+    if sys.platform == "win32":
+        return
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # it is another's, or another process has just removed it
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            with open_file(folder / _ALIVE) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                rmtree(folder, ignore_errors=True)  # follows no links
 
 
 def _configuration(sources: Sequence[ReplaySource], name: str, config: Path) -> dict[str, Any]:
