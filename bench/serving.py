@@ -21,7 +21,7 @@ http {{
             image/webp webp; }}
     client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
     uwsgi_temp_path {folder}; scgi_temp_path {folder};
-    server {{ listen 127.0.0.1:{port}; root {root}; }}
+    server {{ listen 127.0.0.1:{port}; root {root}; {more} }}
 }}
 """
 PATIENCE = 30.0  # seconds until a server must listen
@@ -41,8 +41,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def files(root: Path, folder: Path) -> Iterator[str]:
-    """Serve *root* with one nginx worker, whose own files are in *folder*; yield the site's address."""
+def files(root: Path, folder: Path, more: str = "") -> Iterator[str]:
+    """Serve *root* with one nginx worker, whose own files are in *folder*; yield the site's address.
+
+    *more* are lines for its configuration of the server.
+    """
     if not shutil.which("nginx"):
         print("nginx is not here (apt-get install nginx-light): our own slower server serves the site", file=sys.stderr)
         with slow("--root", str(root)) as port:
@@ -52,7 +55,7 @@ def files(root: Path, folder: Path) -> Iterator[str]:
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "nginx.conf"
     user = "user root root;" if os.geteuid() == 0 else ""  # else the worker would be a user who may not read the site
-    config.write_text(user + NGINX.format(folder=folder, port=port, root=root))
+    config.write_text(user + NGINX.format(folder=folder, port=port, root=root, more=more))
     with _running(["nginx", "-c", str(config)], port):
         yield f"http://127.0.0.1:{port}/"
 

@@ -46,6 +46,14 @@ class Login:
                 words.append(f"{key}={shlex.quote(written)}")
         return " ".join((self.page, *words))
 
+    def is_at(self, address: str) -> bool:
+        """Return True if the canonical URL *address* is that of the form, perhaps with more in its query.
+
+        A wiki may have all its pages at one path, so that only the query tells the form from the rest.
+        """
+        (path, _, query), (there, _, given) = self.page.partition("?"), address.partition("?")
+        return path == there and set(query.split("&") if query else ()) <= set(given.split("&"))
+
 
 def _yes_or_no(given: Any) -> bool:
     if given in {"yes", "no"}:

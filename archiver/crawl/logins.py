@@ -163,7 +163,7 @@ class Logins:
         if exchange is None or is_robots(claim):
             return False
         case = self._case_of(url.origin(claim.url))
-        if case is None or case.logged_out is None or claim.url.partition("?")[0] == case.rule.page.partition("?")[0]:
+        if case is None or case.logged_out is None or case.rule.is_at(claim.url):
             return False
         if not await asyncio.to_thread(shows, case.logged_out, claim.url, exchange):
             return False

@@ -104,3 +104,21 @@ def test_a_wrong_login_is_refused_without_its_secret(given: object, said: str) -
 def test_links_that_log_out_are_refused_on_the_site_of_the_login(address: str, *, refused: bool) -> None:
     links = LogoutLinks([PAGE], ["^https://example.org/keep/"], lambda host: ".".join(host.split(".")[-2:]))
     assert links.refusal(address) == ("login: the link logs out (--include takes it)" if refused else "")
+
+
+@pytest.mark.parametrize(
+    ("page", "address", "is_form"),
+    [
+        ("https://a.org/login", "https://a.org/login", True),
+        ("https://a.org/login", "https://a.org/login?next=/member", True),
+        ("https://a.org/login", "https://a.org/login/help", False),
+        ("https://a.org/login", "https://b.org/login", False),
+        ("https://a.org/doku.php?id=start&do=login", "https://a.org/doku.php?do=login&id=start&sectok=1", True),
+        ("https://a.org/doku.php?id=start&do=login", "https://a.org/doku.php?id=start", False),
+        ("https://a.org/doku.php?id=start&do=login", "https://a.org/doku.php?id=private:page", False),
+        ("https://a.org/ucp.php?mode=login", "https://a.org/ucp.php", False),
+    ],
+)
+def test_the_page_with_the_form_is_known_by_path_and_query(page: str, address: str, *, is_form: bool) -> None:
+    rule = LOGIN.parse(f"{page} user=me")
+    assert rule.is_at(address) is is_form
