@@ -21,6 +21,7 @@ MAX_COOKIES = 20_000  # of one file
 WORDS = {"TRUE": True, "FALSE": False}
 SHOWN = 60  # characters of what is wrong in a message
 
+_HOST_AND_PORT = re.compile(r"([^:]+):[0-9]{1,5}")  # wget writes a port other than 80 and 443; browsers ignore ports
 _EXPIRY = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]*)?")
 _MILLISECONDS = 1e11  # a later time of expiry is not in seconds; in seconds it would be in the year 5138
 _MICROSECONDS = 1e14
@@ -50,6 +51,8 @@ def cookie_in(fields: list[str], now: float) -> Cookie:
     if len(fields) != FIELDS:
         raise ConfigError(f"{len(fields)} of {FIELDS} fields; a tab must separate them")
     domain, subdomains, path, secure, expires, name, value = fields
+    if wget := _HOST_AND_PORT.fullmatch(domain):
+        domain = wget[1]
     for word in (subdomains, secure):
         if word.upper() not in WORDS:
             raise ConfigError(f"{shown(word)} is neither TRUE nor FALSE")

@@ -148,21 +148,33 @@ def test_with_cookies_off_there_is_nothing_to_load(tmp_path: Path, forks: Forks)
     assert "--load-cookies has no effect with --cookies off" in done.stderr
 
 
-def test_a_database_of_firefox(tmp_path: Path, forks: Forks) -> None:
+COLUMNS_OF_FIREFOX = {
+    15: "rawSameSite INTEGER DEFAULT 0, schemeMap INTEGER DEFAULT 0, isPartitionedAttributeSet INTEGER DEFAULT 0",
+    17: "schemeMap INTEGER DEFAULT 0, isPartitionedAttributeSet INTEGER DEFAULT 0, updateTime INTEGER",
+}  # the last ones of each version; since 16, a cookie expires in milliseconds
+
+
+@pytest.mark.parametrize("version", COLUMNS_OF_FIREFOX)
+def test_a_database_of_firefox(tmp_path: Path, forks: Forks, version: int) -> None:
     with closing(sqlite3.connect(tmp_path / "cookies.sqlite")) as db:
         db.execute(
-            "CREATE TABLE moz_cookies (id INTEGER PRIMARY KEY, originAttributes TEXT, name TEXT, value TEXT, "
-            "host TEXT, path TEXT, expiry INTEGER, isSecure INTEGER, isHttpOnly INTEGER, sameSite INTEGER)"
+            "CREATE TABLE moz_cookies (id INTEGER PRIMARY KEY, originAttributes TEXT NOT NULL DEFAULT '', name TEXT, "
+            "value TEXT, host TEXT, path TEXT, expiry INTEGER, lastAccessed INTEGER, creationTime INTEGER, "
+            "isSecure INTEGER, isHttpOnly INTEGER, inBrowserElement INTEGER DEFAULT 0, sameSite INTEGER DEFAULT 0, "
+            f"{COLUMNS_OF_FIREFOX[version]}, CONSTRAINT u UNIQUE (name, host, path, originAttributes))"
         )
-        late = 4_000_000_000
+        db.execute(f"PRAGMA user_version = {version}")
+        columns = "originAttributes, name, value, host, path, expiry, isSecure, isHttpOnly, sameSite"
+        unit = 1000 if version > 15 else 1
+        late, over = 4_000_000_000 * unit, 1_000_000_000 * unit
         for row in [
             ("", "a", "1", "127.0.0.1", "/", late, 0, 1, 1),
-            ("", "b", "2", "127.0.0.1", "/", late * 1000, 0, 0, 256),
+            ("", "b", "2", "127.0.0.1", "/", late, 0, 0, 256),
             ("^userContextId=1", "c", "3", "127.0.0.1", "/", late, 0, 0, 0),
             ("", "d", "4", ".example.org", "/", late, 1, 0, 0),
-            ("", "e", "5", "127.0.0.1", "/", 1_000_000_000, 0, 0, 0),
+            ("", "e", "5", "127.0.0.1", "/", over, 0, 0, 0),
         ]:
-            db.execute("INSERT INTO moz_cookies VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            db.execute(f"INSERT INTO moz_cookies ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         db.commit()
     with RawServer(SITE) as server:
         done = forks.archiver("crawl", server.url(), *OPTIONS, "--load-cookies", "cookies.sqlite", cwd=tmp_path)
@@ -241,6 +253,28 @@ def test_curl_wget_and_python_read_the_export(tmp_path: Path, forks: Forks) -> N
     forks.archiver(*again, cwd=tmp_path)
     columns = "SELECT domain, path, name, value, host_only FROM cookies ORDER BY name"
     assert rows(tmp_path / "d", columns) == rows(tmp_path / "c", columns)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ("curl", "-s", "--noproxy", "*", "-c"),
+        ("wget", "-q", "-O-", "--no-proxy", "--keep-session-cookies", "--save-cookies"),
+    ],
+    ids=["curl", "wget"],
+)
+def test_cookies_that_curl_and_wget_saved(tmp_path: Path, forks: Forks, program: tuple[str, ...]) -> None:
+    fields = ["a=1; Path=/; Max-Age=1000", "b=2; Path=/one; HttpOnly", "c=3; Path=/one/set; Max-Age=1000"]
+    head = "".join(f"Set-Cookie: {field}\r\n" for field in fields)
+    setting: Route = f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{head}\r\n".encode()
+    with RawServer({**SITE, "/one/set": setting, "/one": ok(page("One"))}) as server:
+        saved = [*program, str(tmp_path / "c.txt"), server.url("/one/set")]
+        subprocess.run(saved, check=True, timeout=30, stdout=subprocess.DEVNULL)
+        done = forks.archiver("crawl", server.url("/one"), *OPTIONS, "--load-cookies", "c.txt", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, (done.stderr, (tmp_path / "c.txt").read_text())
+        assert [set(field.split("; ")) for field in sent(server.log, "/one")] == [{"a=1", "b=2"}]
+    listed = rows(tmp_path / "c", "SELECT name, domain, path, host_only FROM cookies ORDER BY name")
+    assert listed == [("a", "127.0.0.1", "/", 1), ("b", "127.0.0.1", "/one", 1), ("c", "127.0.0.1", "/one/set", 1)]
 
 
 def test_cookies_are_cleared(tmp_path: Path, forks: Forks) -> None:

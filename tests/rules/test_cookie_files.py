@@ -41,6 +41,7 @@ PLAIN = Cookie("example.org", "/", "id", "1", host_only=True, created=NOW, priva
         (LINE.replace("example.org", "EXAMPLE.org"), PLAIN),
         (LINE.replace("example.org", "::1"), PLAIN._replace(domain="[::1]")),
         (LINE.replace("example.org", "127.0.0.1"), PLAIN._replace(domain="127.0.0.1")),
+        (LINE.replace("example.org", "example.org:8080"), PLAIN),  # by wget
         (LINE.replace("id\t1", "id\t\xe6\x98\xa5"), PLAIN._replace(value="\xe6\x98\xa5")),
     ],
 )
@@ -61,8 +62,8 @@ def test_a_file_may_have_none(text: str) -> None:
         (LINE.replace("FALSE\t/", "yes\t/"), "line 1: 'yes' is neither TRUE nor FALSE"),
         (LINE.replace("\t0\t", "\ttomorrow\t"), "line 1: 'tomorrow' is not a time in seconds since 1970"),
         (LINE.replace("example.org", "exa mple/x"), "line 1: 'exa mple/x' is not a host name"),
-        (LINE.replace("example.org", "example.org:80"), "is not a host name"),
-        (LINE.replace("example.org", "example.org:8080"), "is not a host name"),
+        (LINE.replace("example.org", "example.org:port"), "is not a host name"),
+        (LINE.replace("example.org", "example.org:80:80"), "is not a host name"),
         (LINE.replace("example.org", "me@example.org"), "is not a host name"),
         (LINE.replace("example.org", "."), "is not a host name"),
         (LINE.replace("\t1", "\tx\x01"), "line 1: a control character"),
