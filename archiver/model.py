@@ -384,7 +384,7 @@ class Settlement(NamedTuple):
     annotations: tuple[str, ...] = ()
     tallies: tuple[PatternTally, ...] = ()  # of the patterns of its URL, including this visit
     cookies: tuple[Cookie, ...] = ()  # that the response set, changed or deleted
-    redirect: str = ""  # the URL to which the response redirects, if the scope takes it
+    redirect: str = ""  # to which the response redirects, if the scope takes it, or its own if it refreshes itself
     language: str = ""  # of the next visit after a VARIANT
     sign: Sign | None = None  # that the response is a challenge or block page
 

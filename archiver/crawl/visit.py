@@ -14,7 +14,7 @@ from archiver.crawl.authentication import AUTHENTICATING
 from archiver.crawl.visit_rules import ERRORS, VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, nofollow_rule, payload, referrer_policy
-from archiver.extract.references import policy_in
+from archiver.extract.references import policy_in, refreshes_itself
 from archiver.http.body import unread_reason
 from archiver.model import (
     Claim,
@@ -86,6 +86,8 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
         redirect = found[0].url if found else ""
         notes.append(_redirect_note(rules.scope, claim, links.links[0], found[0] if found else refused[0]))
+    elif new and refreshes_itself(claim.url, links):
+        redirect = claim.url
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
     if not claim.language:

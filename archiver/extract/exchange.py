@@ -24,7 +24,7 @@ from archiver import extract, url
 from archiver.extract.html import attribute_values
 from archiver.extract.html.elements import MOST_AGENTS, REFUSE
 from archiver.extract.html.tables import relation_hop
-from archiver.extract.references import NOFOLLOW, UrlJoiner
+from archiver.extract.references import NOFOLLOW, REFRESH, UrlJoiner
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings
 from archiver.http.body import unread_reason
 from archiver.http.content_coding import decoded
@@ -119,7 +119,8 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     in_body = read(document)
     found = in_body.links
     if in_headers:
-        found = tuple({(link.url, link.hop): link for link in (*in_headers, *found)}.values())
+        known = {(link.url, link.hop) for link in in_headers}
+        found = (*in_headers, *(link for link in found if (link.url, link.hop) not in known))
     return Links(
         found,
         charset=in_body.charset,
@@ -333,7 +334,8 @@ def _references(address: str, fields: Fields) -> Iterator[tuple[str, Hop, str]]:
     mapped = False
     for name, value in fields:
         if name == "refresh":
-            yield attribute_values.refresh_target(value) or "", Hop.LINK, "refresh"
+            target = attribute_values.refresh_target(value)
+            yield address if target == "" else target or "", Hop.LINK, REFRESH
         elif name == "content-location":
             yield value, Hop.LINK, "content-location"
         elif name in ("sourcemap", "x-sourcemap") and not mapped:

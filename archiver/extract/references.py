@@ -22,6 +22,9 @@ LONGEST_CONTEXT = 100  # characters of the context of a link
 NOFOLLOW = " rel=nofollow"  # suffix of the context of links with rel=nofollow
 _POLICY = " referrerpolicy="  # in the context of links with a referrer policy of their own, before `NOFOLLOW`
 
+REFRESH = "refresh"  # the context of the link to which a page refreshes itself after a while
+_FEW_PAGES = 5  # that a page that only waits for a cookie names besides itself
+
 USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; `url.join` drops the other schemes
 _BEGIN_USELESS = frozenset(word[0] for word in USELESS)
 # A relative reference that needs no rewriting: no slash at its start, no segment that starts with a dot.
@@ -41,6 +44,14 @@ _IN_QUERY = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
 
 Reference = tuple[tuple[str, Hop], str]  # ((reference as written, hop), context)
 References = tuple[Reference, ...]
+
+
+def refreshes_itself(address: str, links: Links) -> bool:
+    """Return True if the page at *address* asks to be loaded again and has few links, as a page that tests cookies."""
+    if not any(link.context == REFRESH and link.url == address for link in links.links):
+        return False
+    others = (link for link in links.links if link.hop is Hop.LINK and link.url != address)
+    return sum(1 for _ in islice(others, _FEW_PAGES + 1)) <= _FEW_PAGES
 
 
 class LinkCollector:

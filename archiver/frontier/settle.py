@@ -66,7 +66,9 @@ def pattern_tallies(rows: Iterable[sqlite3.Row]) -> list[PatternTally]:
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
 LONGEST_CHAIN = 250  # redirects followed back to find a loop
-COOKIE_WALL = 2  # times that a URL is asked again because redirects lead back to it with other cookies
+COOKIE_WALL = (
+    2  # times that a URL is asked again because redirects lead back to it, or it refreshes itself, with other cookies
+)
 PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
 
 Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
@@ -301,7 +303,8 @@ def _close_loops(db: Connection, settlements: Iterable[Settlement]) -> list[int]
 def _gets_other_cookies(db: Connection, each: Settlement, row: int, tries: int) -> bool:
     """True if the redirect target of *each*, in *row*, gets other cookies than when it was asked, and may be asked."""
     asked = db.rows(LAST_ASKED, (row, max(tries, 1)))
-    if not asked or sum(300 <= status < 400 for _, status in asked) > COOKIE_WALL:
+    refreshed = each.redirect == each.claim.url and not 300 <= each.status < 400
+    if not asked or sum(refreshed or 300 <= status < 400 for _, status in asked) > COOKIE_WALL:
         return False
     known = cookies.of_domains(db, list(domains_of(url.host(each.redirect))))
     since = asked[0][0] / 1e6

@@ -65,6 +65,68 @@ def by_a_check() -> dict[str, Route]:
     return {**site, "/check": moved("/", "seen=1")}
 
 
+WAIT = "<title>Cookies</title><p>Please enable cookies, or <a href=%s>go on</a>.</p>"
+
+
+def by_refresh(head: str, **fields: str) -> dict[str, Route]:
+    """The same without redirects: a page asks the browser to load it again."""
+    pages = {"/": ok(page("Front", ["/a", "/b"])), "/a": ok(page("A")), "/b": ok(page("B"))}
+    return {
+        target: behind(
+            "seen=1",
+            lambda row: ok((head + WAIT % row.target).encode(), set_cookie="seen=1; Path=/", **fields),
+            here,
+        )
+        for target, here in pages.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("head", "fields"),
+    [
+        ('<meta http-equiv=refresh content="0; url=/">', {}),
+        ('<meta http-equiv="Refresh" content="2">', {}),
+        ("", {"refresh": "0"}),
+        ("", {"refresh": "1; url=/"}),
+    ],
+)
+def test_the_pages_behind_a_wall_that_refreshes_itself_are_archived(
+    tmp_path: Path, forks: Forks, head: str, fields: dict[str, str]
+) -> None:
+    with RawServer(by_refresh(head, **fields)) as server:
+        assert crawl(tmp_path / "c", server.url(), host_concurrency=1).code is ExitCode.DONE
+        assert requested(server.log) == ["/", "/", "/a", "/b"]
+    table = "SELECT url, state, status, note, tries, requeued FROM urls ORDER BY url"
+    before = rows(tmp_path / "c", table)
+    (tmp_path / "c/crawl.db").unlink()
+    rebuilt = forks.archiver("rebuild", "c", cwd=tmp_path)
+    assert rebuilt.returncode == ExitCode.DONE, rebuilt.stderr
+    assert rows(tmp_path / "c", table) == before
+
+
+def test_a_page_that_always_refreshes_itself_is_asked_three_times(tmp_path: Path) -> None:
+    server = RawServer()
+    server.routes = {"/": lambda _: ok(b"<meta http-equiv=refresh content=0>", set_cookie=f"n={len(server.log)}")}
+    with server:
+        assert crawl(tmp_path, server.url()).code is ExitCode.DONE
+        assert requested(server.log) == ["/"] * 3
+
+
+@pytest.mark.parametrize("cookie", ["", "n=1; Max-Age=0"])
+def test_a_page_that_refreshes_itself_without_a_new_cookie_is_asked_once(tmp_path: Path, cookie: str) -> None:
+    fields = {"set_cookie": cookie} if cookie else {}
+    with RawServer({"/": ok(b"<meta http-equiv=refresh content=60>", **fields)}) as server:
+        assert crawl(tmp_path, server.url()).code is ExitCode.DONE
+        assert requested(server.log) == ["/"]
+
+
+def test_a_page_with_links_that_refreshes_itself_is_asked_once(tmp_path: Path) -> None:
+    news = b"<meta http-equiv=refresh content=300>" + page("News", [f"/{number}" for number in range(9)]).encode()
+    with RawServer({"/": ok(news, set_cookie="n=1")}) as server:
+        assert crawl(tmp_path, server.url()).code is ExitCode.DONE
+        assert requested(server.log).count("/") == 1
+
+
 @pytest.mark.parametrize(("site", "order"), [(to_itself, ["/", "/"]), (by_a_check, ["/", "/check", "/"])])
 def test_the_pages_behind_a_cookie_wall_are_archived(
     tmp_path: Path, site: Callable[[], dict[str, Route]], order: list[str]

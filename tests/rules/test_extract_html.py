@@ -59,7 +59,7 @@ ONE_EACH = [
     ("<svg><image xlink:href=/x></svg>", E, "image/@xlink:href"),
     ("<svg><a xlink:href=/x>", L, "a/@xlink:href"),
     ("<!--[if lt IE 9]><script src=/x></script><![endif]-->", E, "script/@src"),
-    ("<meta http-equiv=refresh content='0;url=/x'>", L, "meta/@content"),
+    ("<meta http-equiv=refresh content='0;url=/x'>", L, "refresh"),
     ("<meta property=og:image content=/x>", E, "meta/@content"),
     ("<META NAME=twitter:image CONTENT=/x>", E, "meta/@content"),
     ("<A\nHREF = '/x'>", L, "a/@href"),
@@ -95,7 +95,6 @@ def test_each_place(html: str, hop: Hop, context: str) -> None:
         "<a title='<a href=/x>'>",
         "<base href=/x>",
         '<div data-src=\'{"a": "/x"}\' data-image=true>',
-        "<meta http-equiv=refresh content=5>",
         "<a href=http://[::1>",
     ],
 )
@@ -315,3 +314,8 @@ def test_fast_joining_equals_url_join(base: str, reference: str) -> None:
         for _ in range(2):  # the second time from memory
             found = joiner.links({(reference, Hop.LINK): "a/@href"})
             assert found == ([Link(expected, Hop.LINK, "a/@href")] if expected else [])
+
+
+def test_a_refresh_without_a_reference_is_a_link_to_the_page_itself() -> None:
+    html = "<meta http-equiv=refresh content=5><base href=/other/>"
+    assert found(html) == (Link("http://e.org/dir/page.html", L, "refresh"),)

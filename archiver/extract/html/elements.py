@@ -20,7 +20,7 @@ from archiver.extract.html.tables import (
     item_hop,
     relation_hop,
 )
-from archiver.extract.references import LinkCollector, References, a_file, like_a_url, surely_a_url
+from archiver.extract.references import REFRESH, LinkCollector, References, a_file, like_a_url, surely_a_url
 from archiver.extract.script import generators, inline, javascript, markup, rustdoc, strings
 from archiver.model import Hop
 from archiver.policy import referrer
@@ -55,6 +55,7 @@ class Elements:
         self.tables: list[str] = []  # scripts that can be read only with all links of the page
         self.icon = False  # the page names an icon, even an empty one
         self.nofollow: dict[str, None] = {}  # meta elements that say not to follow links
+        self.refreshes = False  # a meta element asks to load this page again
         self.referrer_policy = ""  # of the last meta element that sets one
         self.needs_context = False  # the meaning of the last tag depends on an earlier one
         self.menu_navigates = False  # options of the current menu are links
@@ -277,7 +278,9 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
     if not content:
         return
     if attributes.get("http-equiv", "").strip().lower() == "refresh":
-        elements.found.add(attribute_values.refresh_target(content), Hop.LINK, "meta/@content")
+        target = attribute_values.refresh_target(content)
+        elements.refreshes |= target == ""
+        elements.found.add(target, Hop.LINK, REFRESH)
     name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").strip().lower()
     if name == "referrer":
         elements.referrer_policy = referrer.of_meta(content) or elements.referrer_policy

@@ -25,7 +25,7 @@ from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html import markup
 from archiver.extract.html.elements import NAMES, Attributes, Elements
-from archiver.extract.references import MOST_LINKS, USELESS, References, UrlJoiner, base_of
+from archiver.extract.references import MOST_LINKS, REFRESH, USELESS, References, UrlJoiner, base_of
 from archiver.extract.script import generators
 from archiver.model import Hop, Link, Links
 
@@ -77,6 +77,8 @@ def read_html(document: Document) -> Links:
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
+            if elements.refreshes and not depth:
+                links = replace(links, links=(*links.links, Link(address, Hop.LINK, REFRESH)))
             nofollow = nofollow if depth else tuple(elements.nofollow)  # of the outermost document
             icon, policy = (icon, policy) if depth else (elements.icon, elements.referrer_policy)
             if not depth and not elements.framed:
@@ -237,6 +239,7 @@ def _read_piece(piece: str) -> TagReferences | None:
         or probe.icon
         or probe.nofollow
         or probe.referrer_policy
+        or probe.refreshes
         or probe.found.full
         or probe.needs_context
     )
