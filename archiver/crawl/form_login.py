@@ -129,6 +129,12 @@ class FormLogin:
         if plain := [name for name, value in rule.fields if name in form.passwords and isinstance(value, str)]:
             return Result.REFUSED, f"{plain[0]} is a password field; {PLAIN}"
         pairs = form.filled(values)
+        if unknown := _unknown_secret(rule, form):
+            own = ", ".join(control.name for control in form.controls if control.name)
+            return (
+                Result.REFUSED,
+                f"its form has no field {unknown}, but {own:.200}; or give success, if a script adds it",
+            )
         target = form.address(pairs)
         if not target or url.origin(target) != url.origin(rule.page):
             return Result.REFUSED, f"its form goes to {form.action or 'no URL'}, which is not on the host of the page"
@@ -190,6 +196,15 @@ def _forms(address: str, answer: Exchange) -> list[Form]:
     if answer.framing.media_type not in PAGES:
         return []
     return forms_of(payload(answer, READ)[0], stated_charset(answer.framing), address)
+
+
+def _unknown_secret(rule: Login, form: Form) -> str:
+    """Return a secret field of *rule* that *form* lacks, if none fills its password fields; "" if there is none."""
+    own = {control.name for control in form.controls}
+    secret = [name for name, value in rule.fields if not isinstance(value, str)]
+    if rule.success or not all(form.passwords) or not form.passwords or any(name in own for name in secret):
+        return ""
+    return next(iter(secret), "")
 
 
 def _judged(course: _Course, end: str, answer: Exchange, logged_out: Pattern | None) -> tuple[Result, str]:

@@ -157,6 +157,21 @@ def test_signs_of_success(tmp_path: Path, sign: str, reason: str) -> None:
     assert reason in ending.reason
 
 
+def test_a_password_for_a_field_that_the_form_lacks_is_not_sent(tmp_path: Path) -> None:
+    form = "<form method=post><input name=user><input type=password name=pw></form>"
+    with RawServer({"/login": ok(form), "/": ok("front")}) as server:
+        ending = run(tmp_path, server, "attempts=1")
+        assert [row.target for row in server.log].count("/login") == 1
+    assert ending.code is ExitCode.LIMIT
+    assert "its form has no field password, but user, pw" in ending.reason
+
+
+def test_a_script_may_add_the_field_of_the_password(tmp_path: Path) -> None:
+    form = "<form method=post><input name=user><input type=password name=pw></form>"
+    with RawServer({"/login": ok(form + "welcome"), "/": ok("front")}) as server:
+        assert run(tmp_path, server, "success=welcome").code is ExitCode.DONE
+
+
 def test_the_form_may_be_on_another_host_of_the_site(tmp_path: Path) -> None:
     """No URL of that host is queued, so it is leased for the login alone."""
     site = MembersSite()
