@@ -120,6 +120,10 @@ def export_cookies(output: Path, found: Sequence[Cookie]) -> None:
     if output.is_dir() or not output.absolute().parent.is_dir():
         wrong = "is a directory" if output.is_dir() else "cannot be written: its folder does not exist"
         raise ConfigError(f"--export {output} {wrong}; give the name of a file, such as cookies.txt")
+    if str(output) == "-":
+        raise ConfigError(
+            "--export - would write secrets to the terminal; give the name of a file, such as cookies.txt"
+        )
     replace_file(output, lambda file: file.writelines((text_of(found).encode("latin-1"),)), private=True)
     say(f"archiver: {humanize.count(len(found), 'cookie')} written to {output}, which only you may read")
 

@@ -233,6 +233,9 @@ def test_cookies_are_listed_without_their_values(tmp_path: Path, forks: Forks) -
 
 def test_curl_wget_and_python_read_the_export(tmp_path: Path, forks: Forks) -> None:
     cookies_set(tmp_path / "c")
+    refused = forks.archiver("cookies", "c", "--export", "-", cwd=tmp_path)
+    assert (refused.returncode, (tmp_path / "-").exists()) == (ExitCode.USAGE, False)
+    assert "give the name of a file" in refused.stderr
     exported = forks.archiver("cookies", "c", "--export", "cookies.txt", cwd=tmp_path)
     assert exported.returncode == ExitCode.DONE, exported.stderr
     file = tmp_path / "cookies.txt"
