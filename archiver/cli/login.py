@@ -22,7 +22,7 @@ from archiver.errors import ConfigError
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
 from archiver.policy.cookie_files import brought, check_bounds
-from archiver.policy.cookies import SameSite
+from archiver.policy.set_cookie import SameSite
 
 LONGEST = 500  # characters of a name or an address in a message
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from archiver.errors import ConfigError
 from archiver.model import Cookie
 from archiver.policy.cookie_files import MAX_COOKIES, brought, moment
-from archiver.policy.cookies import SameSite
+from archiver.policy.set_cookie import SameSite
 
 MAGIC = b"SQLite format 3\0"
 _FIREFOX = """

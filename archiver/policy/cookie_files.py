@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from archiver import url
 from archiver.errors import ConfigError
 from archiver.model import Cookie
-from archiver.policy.cookies import CONTROL, DOMAIN_BYTES, DOMAIN_COOKIES, MAX_PAIR
+from archiver.policy.cookies import DOMAIN_BYTES, DOMAIN_COOKIES
+from archiver.policy.set_cookie import CONTROL, MAX_PAIR
 
 HEADER = "# Netscape HTTP Cookie File"
 HTTP_ONLY = "#HttpOnly_"

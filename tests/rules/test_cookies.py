@@ -12,16 +12,14 @@ from archiver.policy.cookies import (
     ALONE,
     DOMAIN_BYTES,
     DOMAIN_COOKIES,
-    LONGEST_LIFE,
     OVERHEAD,
     CookieJar,
     Party,
-    cookie_date,
     default_path,
     domain_matches,
-    parse,
     path_matches,
 )
+from archiver.policy.set_cookie import LONGEST_LIFE, cookie_date, parse
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 HERE = "http://www.example.org/dir/page?q"
@@ -423,3 +421,33 @@ def test_any_field_can_be_parsed(field: str) -> None:
 )
 def test_paths_match_by_whole_segments(path: str, cookie_path: str, matches: bool) -> None:  # noqa: FBT001
     assert path_matches(path, cookie_path) is matches
+
+
+REPEATED = [
+    "sid=1; Path=/",
+    "sid=1; Path=/; Secure",
+    "sid=2; Path=/; HttpOnly",
+    "sid=1",
+    "sid=1; Path=/; Max-Age=60",
+    "sid=; Max-Age=0; Path=/",
+    "sid=1; Domain=example.org; Path=/",
+    "other=1; SameSite=None; Secure; Path=/",
+]
+PLACES = [HERE, SAFE, "http://www.example.org/other/page", "http://example.org/"]
+PARTIES: list[Party] = [ALONE, OTHER_SITE, PART_OF_OTHER_SITE]
+ANSWERS = st.tuples(st.sampled_from(PLACES), st.sampled_from(REPEATED), st.sampled_from(PARTIES), st.booleans())
+
+
+@given(st.lists(ANSWERS, max_size=30))
+def test_a_field_that_comes_again_means_the_same(
+    answers: list[tuple[str, str, Party, bool]],
+) -> None:
+    jar, forgetful = CookieJar(suffix), CookieJar(suffix)
+    for number, (address, field, party, verified) in enumerate(answers):
+        forgetful._repeated.clear()
+        now = NOW + 10 * number
+        changed = [one.store(address, [field], now, party, verified=verified) for one in (jar, forgetful)]
+        assert changed[0] == changed[1]
+        for each in (HERE, SAFE, "http://example.org/"):
+            sent = [sorted(one.header(each, now).split("; ")) for one in (jar, forgetful)]
+            assert sent[0] == sent[1]
