@@ -32,6 +32,7 @@ from archiver.crawl.dispatcher import Dispatcher, HostPolicies, OutsideChanges, 
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.form_login import FormLogin
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
+from archiver.crawl.leases import Leases
 from archiver.crawl.logins import Logins
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import BESIDE, EarlierLookups, UndiscoveredUrls, may_condition
@@ -110,19 +111,19 @@ async def open_crawl(
         schedule = schedule_of(settings, clock.now(), resume=resume or rules.memory is not None)
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
-        groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
-        blocked, robots = BlockedHosts(frontier, schedule, clock), RobotsCache(by_host)
+        groups, robots = GroupsOfHosts(settings.politeness, by_host, settings.seeds), RobotsCache(by_host)
+        blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock)
         earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
         requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
         forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
         logins = Logins((frontier, schedule, visit_rules.session), clock, by_host, forms, owners)
-        policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins)
+        policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins, leases)
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
         renew = _renewal(layout, rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
         committer = Committer(frontier, schedule, writers, clock)
         work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
-        yield Crawl(Parts(*work, logins, undiscovered), settings.limits, clock)
+        yield Crawl(Parts(*work, logins, leases, undiscovered), settings.limits, clock)
         await close_files(layout, frontier, writers, journal)
 
 

@@ -37,7 +37,7 @@ class CommittedBatch:
 
     settlements: Sequence[Settlement]
     settled: Settled
-    dropped: tuple[Claim, ...] = ()  # visits that the slow writer will not read any more; their URLs stay queued
+    dropped: tuple[Claim, ...] = ()  # visits that the slow writer will not read any more, or whose leases were lost
 
 
 class Committer:
@@ -201,7 +201,9 @@ class Committer:
         undone = {visited.claim.id for visited in (*(each.visited for each in stored.slow), *stored.left)}
         weights = [_weight(visited) for visited in batch if visited.claim.id not in undone]
         self._give_room(sum(size for size, _ in weights), sum(large for _, large in weights), len(weights))
-        return CommittedBatch(stored.settlements, settled, tuple(dropped))
+        own = [each for each in stored.settlements if each.claim.id not in settled.lost]
+        dropped += [each.claim for each in stored.settlements if each.claim.id in settled.lost]
+        return CommittedBatch(own, settled, tuple(dropped))
 
     def _requeue(self, writer: BatchWriter, stored: StoredBatch) -> list[Claim]:
         """Queue again what was not stored; return the claims of what is dropped instead."""

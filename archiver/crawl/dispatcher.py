@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from archiver.config.settings import SettingsByHost
 from archiver.crawl.host_health import BlockedHosts, HostHealth
+from archiver.crawl.leases import Leases
 from archiver.crawl.logins import Logins
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts
 from archiver.crawl.visit import ROBOTS_EXCLUDED, Visited, refusal
@@ -48,6 +49,7 @@ class HostPolicies:
     blocked: BlockedHosts
     quotas: Quotas
     logins: Logins
+    leases: Leases
 
 
 class Dispatcher:
@@ -62,6 +64,7 @@ class Dispatcher:
         self._blocked = policies.blocked
         self._quotas = policies.quotas
         self._logins = policies.logins
+        self._leases = policies.leases
         self._rules = rules
         self._look = True  # the frontier may have hosts to lease
         self.busy = False  # it takes in robots.txt files that were just answered
@@ -122,7 +125,7 @@ class Dispatcher:
 
     async def ended(self) -> bool:
         """Return True if nothing is left to fetch, neither now nor later."""
-        return not await self._frontier.due_hosts(NEVER, 1, (), self._quotas)
+        return not await self._frontier.waits(self._quotas)
 
     async def held_back(self) -> str:
         """Describe the URLs that wait because their hosts have reached their quotas; "" if there are none."""
@@ -161,8 +164,7 @@ class Dispatcher:
     async def regroup(self) -> None:
         """Apply the limits to each leased host again, because there are further seeds."""
         rows = await self._frontier.hosts(tuple(self._schedule.leased()))
-        for row, limits in zip(rows, await self._groups.limits(rows), strict=True):
-            self._schedule.regroup(row.id, limits)
+        await self._leases.regroup(rows, await self._groups.limits(rows))
 
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
@@ -192,15 +194,14 @@ class Dispatcher:
     async def _lease(self, now: float) -> None:
         self._look = False
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
-            for host_id in self._schedule.releasable(now):
-                self._schedule.release(host_id)
+            await self._leases.give_back(now)
         room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
         leased = frozenset(self._schedule.leased())
         rows = await self._frontier.due_hosts(now, room, leased, self._quotas) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
         rows += [await self._frontier.host_named(key) for key in self._logins.missing_hosts()]
-        for row, limits in zip(rows, await self._groups.limits(rows), strict=True):
-            self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, limits=limits)
+        rows = await self._leases.take(rows, await self._groups.limits(rows))
+        for row in rows:
             self._health.recall(row)
             self._blocked.recall(row)
         session = self._rules.visit_rules.session

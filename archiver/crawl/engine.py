@@ -17,6 +17,7 @@ from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
 from archiver.crawl.host_health import BlockedHosts, HostHealth
+from archiver.crawl.leases import RENEW_EVERY, Leases
 from archiver.crawl.logins import Logins
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
@@ -49,6 +50,7 @@ class Parts:
     blocked: BlockedHosts
     changes: OutsideChanges
     logins: Logins
+    leases: Leases
     undiscovered: UndiscoveredUrls | None = None
 
 
@@ -66,6 +68,7 @@ class Crawl:
         self._blocked = parts.blocked
         self._changes = parts.changes
         self._logins = parts.logins
+        self._leases = parts.leases
         self._undiscovered = parts.undiscovered
         self._limits = limits
         self._requests = parts.requests
@@ -126,7 +129,9 @@ class Crawl:
         async with asyncio.TaskGroup() as group:
             for writer in self._committer.writers:
                 group.create_task(self._commit(writer))
-            watching = [group.create_task(self._watch_disk_space()), group.create_task(self._watch_requests())]
+            await self._leases.begin()
+            watches = self._watch_disk_space(), self._watch_requests(), self._keep_leases()
+            watching = [group.create_task(watch) for watch in watches]
             await self._plan(group)
             while self._visits:
                 await asyncio.wait(self._visits)
@@ -134,6 +139,7 @@ class Crawl:
                 task.cancel()
             self._committer.close()
         await self._frontier.settle((), (), self._schedule.take_unsaved())
+        await self._leases.end()
 
     async def _plan(self, group: asyncio.TaskGroup) -> None:
         while not self._stop:
@@ -141,6 +147,9 @@ class Crawl:
             now = self._clock.now()
             if await self._changes.look(now):
                 self._counts.recounted(await self._frontier.counts())
+            if self._leases.lost and not (self._visits or self._committer.pending or self._deciding):
+                await self._leases.begin()
+                await self._dispatcher.reread()
             await self._dispatcher.supply(now)
             self._check_limits(now)
             self._hand_out(group, now)
@@ -206,9 +215,8 @@ class Crawl:
             elif refused := self._blocked.description:
                 self._end(ExitCode.DONE, refused)
             return True
-        if self._schedule.next_pick() == self._dispatcher.next_due == NEVER and not await self._changes.look(
-            now, at_once=True
-        ):
+        stuck = self._schedule.next_pick() == self._dispatcher.next_due == NEVER and now < self._schedule.closes
+        if stuck and not await self._changes.look(now, at_once=True):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
         return False
 
@@ -319,6 +327,16 @@ class Crawl:
             if self._requests.look(self._clock.now()):
                 self._news.set()
             await asyncio.sleep(WATCH_EVERY)
+
+    async def _keep_leases(self) -> None:
+        """Renew the leases; if they are lost, take back the requests that have not started."""
+        while True:
+            await asyncio.sleep(RENEW_EVERY)
+            await self._leases.renew()
+            if self._leases.lost:
+                log.warning("another crawler took over hosts of this one, which had stood still")
+                self._requests.call_back()
+            self._news.set()
 
     def _time_limit(self) -> float:
         return self._began + self._limits.max_time if self._limits.max_time else NEVER

@@ -36,6 +36,7 @@ SLOW_AFTER = 1.0  # seconds in which a request counts whatever comes …
 QUICK = 16 << 10  # … and in each further one if so many bytes a second come
 FILES_SHARE = 4  # at most such a part of the files that may be open is for slow requests …
 MOST_FILES = 1 << 20  # … also without a limit
+NEVER = float("inf")
 SHARE = 4  # one host takes at most such a part of the room for slow requests
 
 log = logging.getLogger(__name__)
@@ -249,7 +250,7 @@ class Requests:
                 here.unsent, here.at_gate, here.since = False, False, now
                 here.login = login
                 return self._session.lines(*asked, now, verified=verified, login=login)
-            if host.earliest > now:
+            if host.earliest > now or due == NEVER:
                 break
             await asyncio.sleep(due - now)
         raise _Held

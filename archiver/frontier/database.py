@@ -32,7 +32,7 @@ T = TypeVar("T")
 Schema = Mapping[tuple[str, str], str]  # the SQL of each object, by type and name
 
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
-VERSION = 12  # of schema.sql; development before the first release used 1 to 11
+VERSION = 13  # of schema.sql; development before the first release used 1 to 12
 CHECKED_SIZE = 64 << 20  # bytes; a smaller database is checked whenever a crawl opens it: some tenths of a second
 LARGEST = 256 << 20  # bytes of one value; the largest that we make are lists, which queries take as JSON
 PROGRESS_STEPS = 100_000_000  # of SQLite's virtual machine in one query: about two seconds …
@@ -77,6 +77,17 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
         case sqlite3.SQLITE_INTERRUPT:
             return describe_damage("a query took longer than the size of the file can explain", path)
     return str(error)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into `ArchiveError`, with the *path* of the database."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise  # a bug of ours, not a fault of the disk
+    except sqlite3.Error as error:
+        raise ArchiveError(f"{path}: {describe_error(error, path)}") from error
 
 
 def describe_damage(how: str, path: Path) -> str:
@@ -165,6 +176,16 @@ class Connection(BoundedConnection):
         except BaseException:
             self.rollback()
             raise
+
+    @contextmanager
+    def unsynced_transaction(self) -> Iterator[None]:
+        """Do the same without waiting for the disk; a power cut may undo it."""
+        self.execute("PRAGMA synchronous = NORMAL")
+        try:
+            with self.transaction():
+                yield
+        finally:
+            self.execute("PRAGMA synchronous = FULL")
 
 
 def connect(path: Path) -> "aiosqlite.Connection":

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from archiver import url
 from archiver.frontier import url_queue
 from archiver.frontier.database import Connection
-from archiver.frontier.port import InheritedThrottle
+from archiver.frontier.port import HostRow, InheritedThrottle
 from archiver.model import Hop, NewUrl, Robots, Settlement
 from archiver.policy.block_pages import REFUSING
 from archiver.policy.limits import ThrottleState
@@ -196,6 +196,13 @@ def ask_robots(db: Connection, hosts: Iterable[int]) -> None:
             row = (db.row("SELECT id FROM urls WHERE url = ?", (address,)) or (0,))[0]
             db.execute(QUEUE_ROBOTS_AGAIN, (row,))
             db.execute(AWAIT_ROBOTS, {"row": row, "host": host})
+
+
+def queue_robots(db: Connection, wanted: Collection[int]) -> tuple[list[HostRow], int]:
+    """Do the same; return the hosts, and how many rows were queued."""
+    before = url_queue.count_waiting(db, wanted)
+    ask_robots(db, wanted)
+    return url_queue.host_rows(db, wanted), url_queue.count_waiting(db, wanted) - before
 
 
 def robots_to_ask(db: Connection, hosts: Collection[int]) -> list[int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from archiver.frontier import leases
 from archiver.frontier.database import Connection
 from archiver.frontier.figures import missing_requisites
 
@@ -42,7 +43,8 @@ class RunRow:
 
 
 def begin(db: Connection, now: float) -> None:
-    """Record that a run begins. Hosts that were paused in the previous run may be asked again."""
+    """Record that a run begins. Hosts that were paused in the previous run may be asked again, and none is leased."""
+    leases.clear(db)
     db.execute(BEGIN, (now,))
     db.execute(RELEASE)
 

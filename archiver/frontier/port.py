@@ -26,6 +26,7 @@ class EarlierFind(NamedTuple):
     seed: str
 
 
+LEASE = 60.0  # seconds from a renewal to the end of all leases of a crawler
 NO_THROTTLES: Mapping[int, ThrottleState] = MappingProxyType({})
 
 
@@ -72,6 +73,7 @@ class Settled:
     added: int  # URLs queued: new ones, and each robots.txt queued since the last batch
     resolved: frozenset[int]  # hosts whose robots.txt was fetched, or redirects
     again: int = 0  # of those added, archived URLs that a redirect led back to with other cookies
+    lost: frozenset[int] = frozenset()  # URLs whose states have not changed, because their hosts' leases were lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +152,33 @@ class Frontier(Protocol):
     async def due_hosts(
         self, now: float, most: int, leased: Collection[int], quotas: Quotas = NO_QUOTAS
     ) -> list[HostRow]:
-        """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited.
+        """Return at most *most* hosts with a due URL, by the time until which they waited, so that we may lease them.
 
-        For a host that has used up its quota, only robots.txt and its redirects count.
+        Without *leased*, which are our own, and without those of other crawlers. For a host that has used up its
+        quota, only robots.txt and its redirects count.
         """
+
+    async def waits(self, quotas: Quotas = NO_QUOTAS) -> bool:
+        """Return True if any URL waits that may be asked for, now or later, by us or another crawler."""
+
+    async def join(self) -> None:
+        """Become a crawler, with no lease. All leases of a crawler end `LEASE` seconds after it joined or renewed."""
+
+    async def lease(self, wanted: Mapping[int, str]) -> dict[int, float]:
+        """Lease hosts with their politeness groups and return those that we have now.
+
+        If another crawler has had the group, say how many seconds ago it may have started a request; else infinity.
+        A power cut may undo this and the other changes of leases, since it ends all crawlers.
+        """
+
+    async def renew(self) -> bool:
+        """Renew all leases; return False if another crawler has taken one over, so that they are lost."""
+
+    async def give_back(self, last_starts: Mapping[str, float]) -> None:
+        """Give groups back, with the number of seconds since their latest requests started."""
+
+    async def leave(self, last_starts: Mapping[str, float]) -> None:
+        """Give all groups back, *last_starts* as in `give_back`, and crawl no more."""
 
     async def held_back(self, quotas: Quotas) -> str:
         """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
@@ -198,11 +223,15 @@ class Frontier(Protocol):
     ) -> Settled:
         """Commit a batch of visits, the sizes of the WARC files, and the *throttles* of hosts by row.
 
-        *resources* are records in these files that belong to no visit.
+        *resources* are records in these files that belong to no visit. If the lease of a host was lost, only captures
+        are entered for its settlements; `Settled.lost` names their URLs.
         """
 
     async def save_backoff(self, host: int, backoff: HostBackoff) -> None:
-        """Save the backoff of *host*; `NO_BACKOFF` clears it."""
+        """Save the backoff of *host*; `NO_BACKOFF` clears it.
+
+        This and the next methods, which decide about a host, do nothing if its lease was lost.
+        """
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
         """Mark the waiting URLs of *host* as failed, except those that lead to a robots.txt; return how many."""
@@ -229,7 +258,7 @@ class Frontier(Protocol):
         """Use the throttles of an earlier crawl for hosts that have no row yet."""
 
     async def begin_run(self, now: float) -> None:
-        """Record that a run starts, and unpause the hosts that the previous run paused."""
+        """Record that a run starts. Unpause the hosts that the previous run paused, and forget all its leases."""
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
         """Record how the run ended, and why."""

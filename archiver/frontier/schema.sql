@@ -25,7 +25,9 @@ CREATE TABLE hosts (                                   -- origins (scheme, name,
     robots         TEXT    NOT NULL DEFAULT 'unknown' CHECK (robots IN ('unknown', 'known', 'unreachable')),
     robots_url     INTEGER REFERENCES urls (id),       -- the row whose answer holds, or will hold, the rules
     robots_at      REAL    NOT NULL DEFAULT 0,         -- when the rules were fetched
-    robots_next    INTEGER REFERENCES urls (id)        -- the row that will hold newer rules
+    robots_next    INTEGER REFERENCES urls (id),       -- the row that will hold newer rules
+
+    politeness_group TEXT  NOT NULL DEFAULT ''         -- of the latest lease; empty: never leased
 ) STRICT;
 
 CREATE INDEX hosts_waiting ON hosts (not_before, id) WHERE waiting > 0;
@@ -186,6 +188,18 @@ CREATE TABLE cookies (                                 -- cookies by RFC 6265bis
     changed   REAL    NOT NULL,                        -- when it got its value
     PRIMARY KEY (domain, path, name, host_only)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE crawlers (                                -- the processes that crawl, or did: see frontier/leases.py
+    id    INTEGER PRIMARY KEY,                         -- never used again, so it is the epoch of its leases
+    ends  REAL    NOT NULL,                            -- when all its leases end unless they are renewed
+    ended INTEGER NOT NULL DEFAULT 0                   -- 1: it has left, or another crawler took a group over from it
+) STRICT;
+
+CREATE TABLE leases (                                  -- politeness groups, each with the only crawler that asks its hosts
+    politeness_group TEXT NOT NULL PRIMARY KEY,        -- as in policy/limits.py; a host alone: its id
+    crawler    INTEGER REFERENCES crawlers (id),       -- NULL: none
+    last_start REAL NOT NULL DEFAULT 0                 -- if none: when the latest request of its hosts may have started
+) STRICT, WITHOUT ROWID;                               -- times of both tables: of the machine's monotonic clock
 
 CREATE TABLE runs (                                    -- the runs of this crawl: start, end and reason
     id        INTEGER PRIMARY KEY,

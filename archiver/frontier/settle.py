@@ -213,6 +213,11 @@ def _news(settlements: Iterable[Settlement], recent: RecentLinks) -> Iterator[Fo
         yield from recent.select_new(found, each.claim.id)
 
 
+def add_captures(db: Connection, settlements: Sequence[Settlement]) -> None:
+    """Enter what was stored by visits whose hosts others have leased; the states of their URLs do not change."""
+    db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
+
+
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
     state = LIFE[State.WAITING, each.event]
     visited = int(each.asked and each.event not in UNASKED)

@@ -1,23 +1,19 @@
-"""The frontier in one SQLite file, through aiosqlite: one connection writes, one reads.
+"""The frontier in one SQLite file."""
 
-The database is in WAL mode, so `status` and `replay` can read while the crawl runs. Every commit is synced. A `sqlite3`
-error becomes an `ArchiveError` that names the file.
-"""
-
-import asyncio
-import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
-from archiver.errors import ArchiveError
-from archiver.frontier import captures, claims, cookies, database, hosts, outcomes, retry, settle, url_queue
-from archiver.frontier.database import Connection, connect, run_in_thread
+from archiver.frontier import captures, claims, cookies, hosts, leases, outcomes, retry, settle, url_queue
+from archiver.frontier.connections import Connections
+from archiver.frontier.database import Connection, named_errors, run_in_thread
+from archiver.frontier.hosts import queue_robots
+from archiver.frontier.leases import CrawlerAtTime
 from archiver.frontier.port import (
     NO_THROTTLES,
     Counts,
@@ -36,56 +32,22 @@ from archiver.frontier.url_queue import RecentLinks
 from archiver.model import Capture, Claim, Cookie, FileState, PatternTally, Resource, Settlement
 from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff
-from archiver.storage import bare, regular
+from archiver.storage import bare
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteFrontier:
+class SqliteFrontier(Connections):
     """The frontier of one crawl. Use `SqliteFrontier.open` to open it."""
 
-    def __init__(self, path: Path, writer: aiosqlite.Connection, reader: aiosqlite.Connection) -> None:
-        self._path = path
-        self._writer = writer
-        self._reader = reader
-        self._lock = asyncio.Lock()
+    def __init__(self, path: Path, connections: tuple[aiosqlite.Connection, ...], clock: Callable[[], float]) -> None:
+        super().__init__(path, connections, clock)
         self._version = -1  # of the data, at the last check for writes of other processes
         self._recent = RecentLinks()  # only the writer's thread uses it
         self._recent_version = -1  # of the data for which they are valid
         self._robots_queued = 0  # since the last batch or count
-
-    @classmethod
-    async def open(cls, path: Path) -> "SqliteFrontier":
-        """Open the frontier at *path*, or make a new one."""
-        regular(path)
-        with _sqlite_errors(path):
-            with closing(sqlite3.connect(path)):
-                pass  # a file that cannot be opened fails here; in aiosqlite's thread it would outlive the loop
-            async with AsyncExitStack() as stack:
-                writer = await stack.enter_async_context(connect(path))
-                await run_in_thread(writer, database.check_schema, path)
-                await database.prepare(writer)
-                await database.check_integrity(path, writer)
-                reader = await stack.enter_async_context(connect(path))
-                await run_in_thread(reader, database.guard, path)
-                await reader.execute("PRAGMA query_only = 1")
-                stack.pop_all()
-        return cls(path, writer, reader)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the database; SQLite merges the write-ahead file into it."""
-        with _sqlite_errors(self._path):
-            try:
-                await self._reader.close()
-            finally:
-                await self._writer.close()
+        self._crawler = 0  # our number, if this process crawls
 
     async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
         """Queue *seeds* and return how many were new. *due*: not before this time, and settled URLs again too."""
@@ -122,7 +84,7 @@ class SqliteFrontier:
 
     async def written_by_others(self) -> bool:
         """Return True if another process has written since the last call. The first call returns False."""
-        with _sqlite_errors(self._path):
+        with named_errors(self._path):
             async with self._lock, self._writer.execute("PRAGMA data_version") as cursor:
                 (version,) = await cursor.fetchone() or (0,)
         before, self._version = self._version, int(version)
@@ -152,24 +114,40 @@ class SqliteFrontier:
         """Return those of the *leased* hosts whose robots.txt is not known and not queued."""
         return await self._read(hosts.robots_to_ask, leased)
 
-    @asynccontextmanager
-    async def exclusive_transaction(self) -> AsyncIterator[None]:
-        """Keep all other processes from writing the database, and from crawl.toml if they use this too."""
-        with _sqlite_errors(self._path):
-            async with self._lock:
-                await self._writer.execute("BEGIN IMMEDIATE")
-                try:
-                    yield
-                    await self._writer.execute("COMMIT")
-                except BaseException:
-                    await self._writer.rollback()
-                    raise
-
     async def due_hosts(
         self, now: float, most: int, leased: Collection[int], quotas: Quotas = NO_QUOTAS
     ) -> list[HostRow]:
-        """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited."""
-        return await self._read(url_queue.due_hosts, now, most, leased, quotas)
+        """Return at most *most* hosts with a due URL that we may lease, by the time until which they waited."""
+        return await self._read(url_queue.due_hosts, now, most, leased, quotas, self._me)
+
+    async def waits(self, quotas: Quotas = NO_QUOTAS) -> bool:
+        """Return True if any URL waits that may be asked for, now or later, by us or another crawler."""
+        return bool(await self._read(url_queue.due_hosts, leases.NEVER, 1, (), quotas, leases.NOBODY))
+
+    async def join(self) -> None:
+        """Become a crawler, with no lease."""
+        self._crawler = await self._write_unsynced(leases.join, self._clock())
+
+    async def lease(self, wanted: Mapping[int, str]) -> dict[int, float]:
+        """Lease hosts with their groups; return ours, and how many seconds ago another crawler may have asked them."""
+        return await self._write_unsynced(leases.lease, self._me, wanted)
+
+    async def renew(self) -> bool:
+        """Renew all leases; return False if another crawler has taken one over, so that they are lost."""
+        return await self._write_unsynced(leases.renew, self._me)
+
+    async def give_back(self, last_starts: Mapping[str, float]) -> None:
+        """Give groups back, with the number of seconds since their latest requests started."""
+        await self._write_unsynced(leases.give_back, self._me, last_starts)
+
+    async def leave(self, last_starts: Mapping[str, float]) -> None:
+        """Give all groups back and crawl no more."""
+        await self._write_unsynced(leases.leave, self._me, last_starts)
+        self._crawler = 0
+
+    @property
+    def _me(self) -> CrawlerAtTime:
+        return CrawlerAtTime(self._crawler, self._clock())
 
     async def held_back(self, quotas: Quotas) -> str:
         """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
@@ -193,7 +171,7 @@ class SqliteFrontier:
 
     async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
         """Queue robots.txt of *hosts* before everything else, also if it was fetched before; return the hosts."""
-        rows, new = await self._write(_queue_robots, hosts)
+        rows, new = await self._write(queue_robots, hosts)
         self._robots_queued += new
         return rows
 
@@ -207,7 +185,7 @@ class SqliteFrontier:
 
     async def next_due(self, now: float) -> float:
         """Return the time when the next URL becomes due after *now*; infinity if there is none."""
-        return await self._read(url_queue.next_due, now)
+        return await self._read(url_queue.next_due, now, self._me)
 
     async def settle(
         self,
@@ -222,7 +200,7 @@ class SqliteFrontier:
         between. After a crash there the visit is not settled; recovery settles it and adds the other links.
         """
         added, hosts = 0, frozenset[int]()
-        with _sqlite_errors(self._path):
+        with named_errors(self._path):
             portions, settlements = settle.portions(settlements)
             for portion in portions:
                 async with self._lock:
@@ -257,11 +235,15 @@ class SqliteFrontier:
     ) -> Settled:
         with db.transaction():
             self._forget_if_written(db)
-            hosts.save_throttles(db, throttles)
-            settled, idle = settle.settle(db, settlements, files, self._recent)
+            lost = leases.lost(db, self._crawler, {*throttles, *(each.claim.host for each in settlements)})
+            others = [each for each in settlements if each.claim.host in lost]
+            own = [each for each in settlements if each.claim.host not in lost]
+            hosts.save_throttles(db, {host: state for host, state in throttles.items() if host not in lost})
+            settled, idle = settle.settle(db, own, files, self._recent)
+            settle.add_captures(db, others)
             settle.add_resources(db, resources)
         self._recent.remember(idle)
-        return settled
+        return replace(settled, lost=frozenset(each.claim.id for each in others))
 
     def _rewrite(
         self, db: Connection, act: Callable[Concatenate[Connection, P], T], /, *values: P.args, **named: P.kwargs
@@ -272,13 +254,13 @@ class SqliteFrontier:
 
     async def save_backoff(self, host: int, backoff: HostBackoff) -> None:
         """Save the backoff of *host*; `NO_BACKOFF` clears it."""
-        await self._write(hosts.save_backoff, host, backoff)
+        await self._decide(host, partial(hosts.save_backoff, backoff=backoff))
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
         """Mark the waiting URLs of *host* as failed, except those that lead to a robots.txt; return how many."""
         count, more = 0, True
         while more:
-            given_up = await self._write(hosts.give_up, host, failure, note, now)
+            given_up = await self._decide(host, partial(hosts.give_up, failure=failure, note=note, now=now))
             count, more = count + given_up, given_up == hosts.AT_ONCE
         return count
 
@@ -289,7 +271,11 @@ class SqliteFrontier:
 
     async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
         """Pause *host* for this run, because it blocks us *since* then; 0: it does not block us any more."""
-        await self._write(hosts.pause, host, since, asked)
+        await self._decide(host, partial(hosts.pause, since=since, asked=asked))
+
+    async def _decide(self, host: int, act: Callable[[Connection, int], int | None]) -> int:
+        """Call *act* for *host*, unless its lease was lost; return its number."""
+        return await self._write(leases.decide, self._crawler, host, act) or 0
 
     async def record_visits(self, visits: Sequence[Claim]) -> list[Claim]:
         """Add rows for those URLs of *visits* that have none, and return the claims with their rows."""
@@ -360,40 +346,3 @@ class SqliteFrontier:
     async def forget_index(self) -> None:
         """Record that index.cdxj is missing."""
         await self._write(Connection.execute, "UPDATE warcs SET indexed = 0")
-
-    async def _write(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
-        """Call *act* in a transaction and return its result."""
-        with _sqlite_errors(self._path):
-            async with self._lock:
-                return await run_in_thread(self._writer, _in_transaction, act, *values, **named)
-
-    async def _read(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
-        """Call *act* with the reading connection and return its result."""
-        with _sqlite_errors(self._path):
-            return await run_in_thread(self._reader, act, *values, **named)
-
-    async def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        return await self._read(Connection.rows, sql, values)
-
-
-def _in_transaction(
-    db: Connection, act: Callable[Concatenate[Connection, P], T], /, *values: P.args, **named: P.kwargs
-) -> T:
-    with db.transaction():
-        return act(db, *values, **named)
-
-
-def _queue_robots(db: Connection, wanted: Collection[int]) -> tuple[list[HostRow], int]:
-    before = url_queue.count_waiting(db, wanted)
-    hosts.ask_robots(db, wanted)
-    return url_queue.host_rows(db, wanted), url_queue.count_waiting(db, wanted) - before
-
-
-@contextmanager
-def _sqlite_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise  # a bug of ours, not a fault of the disk
-    except sqlite3.Error as error:
-        raise ArchiveError(f"{path}: {database.describe_error(error, path)}") from error

@@ -23,6 +23,7 @@ from archiver import humanize, url
 from archiver.errors import Failure
 from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
 from archiver.frontier.database import Connection
+from archiver.frontier.leases import HELD_BY_OTHERS, CrawlerAtTime, until_free
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
 from archiver.model import NewUrl, Robots, State
 from archiver.policy.limits import Quotas, ThrottleState
@@ -299,7 +300,7 @@ SELECT hosts.id, hosts.key, hosts.not_before, hosts.robots, robots.status, robot
        hosts.blocked_since
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
-MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND not_before <= ? ORDER BY not_before, id"
+MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND not_before <= :due AND {free} ORDER BY not_before, id"
 DUE = f"""{HOST_COLUMNS}
 WHERE hosts.id IN (SELECT value FROM json_each(?)) AND {HAS_DUE}
 ORDER BY hosts.not_before, hosts.id LIMIT ?
@@ -321,11 +322,15 @@ UNION ALL SELECT min(not_before) FROM hosts WHERE waiting > 0 AND not_before > ?
 """
 
 
-def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], quotas: Quotas) -> list[HostRow]:
-    """Return the hosts with a URL that is due, longest waiting first, without those in *leased*."""
+def due_hosts(
+    db: Connection, now: float, most: int, leased: Collection[int], quotas: Quotas, me: CrawlerAtTime
+) -> list[HostRow]:
+    """Return the hosts with a URL that is due, longest waiting first, without those in *leased* and of others."""
     found: list[HostRow] = []
     among = frozenset(leased)
-    others = (row[0] for row in db.execute(MAY_BE_DUE, (now,)) if row[0] not in among)
+    free = "TRUE" if until_free(db, me) == NEVER else f"NOT {HELD_BY_OTHERS}"
+    candidates = db.execute(MAY_BE_DUE.format(free=free), {"due": now, **me._asdict()})
+    others = (row[0] for row in candidates if row[0] not in among)
     while len(found) < most and (next_ones := list(islice(others, min(most, 1000)))):
         ids = json.dumps(next_ones)
         values = (ids, json.dumps(_spent(db, ids, quotas)), now, now, most - len(found))
@@ -359,9 +364,10 @@ def count_waiting(db: Connection, hosts: Iterable[int]) -> int:
     return int(db.row(some, (json.dumps(list(hosts)),))[0])
 
 
-def next_due(db: Connection, now: float) -> float:
-    """Return the time when the next URL becomes due after *now*, or infinity if there is none."""
-    return min((float(row[0]) for row in db.rows(NEXT_DUE, (now, now)) if row[0] is not None), default=NEVER)
+def next_due(db: Connection, now: float, me: CrawlerAtTime) -> float:
+    """Return the time when the next URL or lease of another crawler becomes due after *now*; infinity if none."""
+    times = (float(row[0]) for row in db.rows(NEXT_DUE, (now, now)) if row[0] is not None)
+    return min(*times, now + until_free(db, me), NEVER)
 
 
 def _window(db: Connection, wanted: HostWindow, now: float) -> UrlWindow:

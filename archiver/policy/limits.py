@@ -42,6 +42,10 @@ class GroupLimits:
     bandwidth: int = 0  # bytes a second from each of the hosts
     by_address: str = ""  # if not empty: shared with hosts at the same address that have the same word here
 
+    def key(self, host_id: int) -> str:
+        """Return the key of the group of a host with these limits."""
+        return self.group or str(host_id)
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalLimits:
@@ -70,6 +74,11 @@ class RateLimiter:
     def starts(self) -> tuple[float, ...]:
         """The latest starts that count."""
         return tuple(self._starts)
+
+    @property
+    def last_start(self) -> float:
+        """The latest start; minus infinity if there is none."""
+        return self._starts[-1] if self._starts else float("-inf")
 
     @property
     def gap(self) -> float:
@@ -109,6 +118,11 @@ class RateLimiter:
         """Count a request that has started at *now*, even if it came too early."""
         self._starts.append(now)
         self._beat = max(self._beat + self._step, now - self._step / 2)
+
+    def fill(self, at: float) -> None:
+        """Count as many starts at *at* as an interval permits, because another crawler may have made them."""
+        for _ in range(self._starts.maxlen or 1):
+            self.count(at)
 
     def inherit(self, other: "RateLimiter") -> None:
         """Count the latest starts of *other* too, because its host moves here."""

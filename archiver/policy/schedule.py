@@ -56,6 +56,7 @@ class Schedule:
         self._bandwidth = total.bandwidth
         self._paid_until = -NEVER  # when everything received will have had its time
         self.active = 0  # requests under way, over all hosts
+        self.closes = NEVER  # when the leases end, as far as starts are concerned
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -74,7 +75,7 @@ class Schedule:
             self._served += 1
             limits = limits or self._limits
             memory = self._remembered.pop(host_id, None) or HostMemory()
-            group = self._groups.join(limits.group or str(host_id), memory.throttle or state, limits)
+            group = self._groups.join(limits.key(host_id), memory.throttle or state, limits)
             group.join()
             not_before = max(not_before, memory.paid_until - BURST)
             self._hosts[host_id] = LeasedHost(host_id, key, limits, group, not_before, self._served, memory)
@@ -116,7 +117,7 @@ class Schedule:
         if host is None or host.limits == limits:
             return
         before, host.limits = host.group, limits
-        host.group = self._groups.join(limits.group or str(host_id), before.throttle.state, limits)
+        host.group = self._groups.join(limits.key(host_id), before.throttle.state, limits)
         host.group.rate_limiter.inherit(before.rate_limiter)
         self._move(host, before, host.group)
         near, host.address_group = host.address_group, None
@@ -301,8 +302,8 @@ class Schedule:
         self._hosts[host_id].occupy(self._now)
 
     def next_pick(self) -> float:
-        """Return when `pick` may have something again, as far as is known now."""
-        first = self._ready[0][0] if self._ready else NEVER
+        """Return when `pick` may have something again, as far as is known now; infinity if the leases are over."""
+        first = self._ready[0][0] if self._ready and self._now < self.closes else NEVER
         return max(first, self._reserved_until, self._paid_until - BURST, self._rate_limiter.next(0.0))
 
     def admit(self, host_id: int, now: float, address: str = "") -> float:
@@ -362,8 +363,8 @@ class Schedule:
         return hosts
 
     def _open(self, now: float) -> float:
-        """Return when the limits on all hosts together permit a request."""
-        return max(self._rate_limiter.next(now), self._paid_until - BURST)
+        """Return when the limits on all hosts together permit a request; infinity if the leases are over."""
+        return max(self._rate_limiter.next(now), self._paid_until - BURST) if now < self.closes else NEVER
 
     def _look(self, host: LeasedHost, now: float) -> None:
         """Note when to look at *host* again: at a certain time, or when the group opens that it waits for."""

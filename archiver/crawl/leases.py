@@ -1,0 +1,87 @@
+"""The leases of this crawler: no other crawler asks the hosts of the politeness groups that it has leased.
+
+All its leases end together unless they are renewed, which happens every third of their length. If a renewal is late,
+no request starts in the last part of the leases, by our own clock. If another crawler has taken a group over, all are
+lost: visits under way end, and then the crawler begins again without leases.
+"""
+
+from collections.abc import Sequence
+
+from archiver.clock import Clock
+from archiver.frontier.port import LEASE, Frontier, HostRow
+from archiver.policy.limits import GroupLimits
+from archiver.policy.schedule import Schedule
+
+RENEW_EVERY = LEASE / 3
+LAST_PART = LEASE / 6  # in which no request starts: one that starts just before it reaches the host in time
+
+NEVER = float("inf")
+
+
+class Leases:
+    """Takes, renews and gives back what *schedule* has leased."""
+
+    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock) -> None:
+        self._frontier = frontier
+        self._schedule = schedule
+        self._clock = clock
+        self.lost = False
+
+    async def begin(self) -> None:
+        """Become a crawler with no lease."""
+        for host_id in tuple(self._schedule.leased()):
+            self._schedule.release(host_id)
+        began = self._clock.now()
+        await self._frontier.join()
+        self.lost = False
+        self._schedule.closes = began + LEASE - LAST_PART
+
+    async def renew(self) -> None:
+        """Renew all leases. If they are lost, no request starts before `begin`."""
+        began = self._clock.now()
+        if await self._frontier.renew():
+            self._schedule.closes = began + LEASE - LAST_PART
+        else:
+            self._schedule.closes = -NEVER
+            self.lost = True
+
+    async def take(self, rows: Sequence[HostRow], limits: Sequence[GroupLimits]) -> list[HostRow]:
+        """Lease the hosts in *rows* with their *limits*; return those that no other crawler has, as they are now."""
+        groups = {row.id: limit.key(row.id) for row, limit in zip(rows, limits, strict=True)}
+        ago = await self._frontier.lease(groups) if rows else {}
+        handed_over = [host for host, seconds in ago.items() if seconds < NEVER]
+        fresh = {row.id: row for row in await self._frontier.hosts(handed_over)} if handed_over else {}
+        now, filled, taken = self._clock.now(), set[str](), []
+        for row, limit in zip(rows, limits, strict=True):
+            if row.id in ago:
+                taken.append(fresh.get(row.id, row))
+                state, not_before = taken[-1].throttle, taken[-1].not_before
+                self._schedule.lease(row.id, row.key, not_before, state=state, limits=limit)
+                if row.id in fresh and groups[row.id] not in filled:
+                    filled.add(groups[row.id])
+                    self._schedule.host(row.id).group.rate_limiter.fill(now - ago[row.id])
+        return taken
+
+    async def regroup(self, rows: Sequence[HostRow], limits: Sequence[GroupLimits]) -> None:
+        """Apply other *limits* to leased hosts, and lease the groups that they are in now."""
+        groups = {row.id: limit.key(row.id) for row, limit in zip(rows, limits, strict=True)}
+        ago = await self._frontier.lease(groups) if rows else {}
+        for row, limit in zip(rows, limits, strict=True):
+            if row.id in ago:  # the others keep their limits: another crawler has the group
+                self._schedule.regroup(row.id, limit)
+
+    async def give_back(self, now: float) -> None:
+        """Release hosts with nothing to do, and groups of which no host is left."""
+        last_starts = {}
+        for host_id in self._schedule.releasable(now):
+            group = self._schedule.host(host_id).group
+            self._schedule.release(host_id)
+            if not group.members:
+                last_starts[group.key] = now - group.rate_limiter.last_start
+        if last_starts:
+            await self._frontier.give_back(last_starts)
+
+    async def end(self) -> None:
+        """Give everything back."""
+        now, hosts = self._clock.now(), self._schedule.hosts()
+        await self._frontier.leave({host.group.key: now - host.group.rate_limiter.last_start for host in hosts})

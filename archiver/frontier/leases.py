@@ -1,0 +1,130 @@
+"""Leases of politeness groups: which crawler alone may ask the hosts of a group.
+
+A crawler joins and gets a number that is never used again. All its leases end at the same time, unless it renews them
+by one row. Another crawler may take a group over when that time has passed. From then on the former one can renew
+nothing, and its settlements enter captures only. See docs/decisions/0060-leases-in-the-database.md.
+
+The clock is the monotonic one of this machine, which all processes on it share and no one can set. Only durations cross
+the port, because another machine has another clock. Everything here runs in the caller's transaction, or only reads.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from archiver.frontier.database import Connection
+from archiver.frontier.port import LEASE
+
+NEVER = float("inf")
+
+
+class CrawlerAtTime(NamedTuple):
+    """One crawler at one moment."""
+
+    crawler: int  # 0: a process that does not crawl, for which no host is leased
+    now: float  # by the machine's monotonic clock
+
+
+NOBODY = CrawlerAtTime(0, 0.0)
+
+
+ALIVE = "crawlers.ends > :now AND NOT crawlers.ended"
+OTHERS_ALIVE = f"SELECT min(ends) FROM crawlers WHERE id <> :crawler AND {ALIVE}"  # noqa: S608  a constant
+HELD_BY_OTHERS = f"""EXISTS (
+    SELECT 1 FROM leases JOIN crawlers ON crawlers.id = leases.crawler
+    WHERE leases.politeness_group = hosts.politeness_group AND leases.crawler <> :crawler AND {ALIVE}
+)"""  # noqa: S608  a constant
+HAS_ENDED = "SELECT ended FROM crawlers WHERE id = ?"
+KNOWN = """
+SELECT politeness_group, crawler, last_start, coalesce(crawlers.ends, 0), coalesce(crawlers.ended, 1)
+FROM leases LEFT JOIN crawlers ON crawlers.id = leases.crawler
+WHERE politeness_group IN (SELECT value FROM json_each(?))
+"""
+TAKE = """
+INSERT INTO leases (politeness_group, crawler) VALUES {rows}
+ON CONFLICT (politeness_group) DO UPDATE SET crawler = excluded.crawler
+"""
+NAME_GROUP = "UPDATE hosts SET politeness_group = ? WHERE id = ? AND politeness_group <> ?"
+GIVE_BACK = "UPDATE leases SET crawler = NULL, last_start = ? WHERE politeness_group = ? AND crawler = ?"
+OWN_HOSTS = """
+SELECT hosts.id FROM hosts JOIN leases ON leases.politeness_group = hosts.politeness_group
+WHERE leases.crawler = ? AND hosts.id IN (SELECT value FROM json_each(?))
+"""
+
+
+def clear(db: Connection) -> None:
+    """Forget all crawlers: none of them runs any more."""
+    db.execute("DELETE FROM leases")
+    db.execute("DELETE FROM crawlers")
+
+
+def join(db: Connection, now: float) -> int:
+    """Add a crawler without leases and return its number."""
+    return int(db.row("INSERT INTO crawlers (ends) VALUES (?) RETURNING id", (now + LEASE,))[0])
+
+
+def renew(db: Connection, me: CrawlerAtTime) -> bool:
+    """Renew all leases; return False if another crawler has taken one over."""
+    ends = "UPDATE crawlers SET ends = ? WHERE id = ? AND NOT ended"
+    return bool(db.execute(ends, (me.now + LEASE, me.crawler)).rowcount)
+
+
+def lease(db: Connection, me: CrawlerAtTime, wanted: Mapping[int, str]) -> dict[int, float]:
+    """Lease the groups of hosts that no other crawler has; *wanted*: hosts and their groups.
+
+    Return the hosts that we have now. For those taken from another crawler, say how many seconds ago it may have
+    started a request; for all others, infinity.
+    """
+    if has_ended(db, me.crawler):
+        return {}
+    ago = dict.fromkeys(wanted.values(), NEVER)
+    new, dead = set(ago), set[int]()
+    for group, crawler, last_start, ends, ended in db.rows(KNOWN, (json.dumps(sorted(new)),)):
+        if crawler == me.crawler:
+            new.discard(group)
+        elif crawler is not None and ends > me.now and not ended:
+            new.discard(group)
+            del ago[group]
+        else:
+            ago[group] = max(0.0, me.now - (last_start if crawler is None else ends))
+            dead.update(() if crawler is None else (crawler,))
+    db.many(TAKE, [(group, me.crawler) for group in sorted(new)])
+    db.executemany("UPDATE crawlers SET ended = 1 WHERE id = ?", [(crawler,) for crawler in sorted(dead)])
+    db.executemany(NAME_GROUP, [(group, host, group) for host, group in wanted.items()])
+    return {host: ago[group] for host, group in wanted.items() if group in ago}
+
+
+def give_back(db: Connection, me: CrawlerAtTime, last_starts: Mapping[str, float]) -> None:
+    """Give groups back, with the number of seconds since their latest requests started."""
+    db.executemany(GIVE_BACK, [(me.now - ago, group, me.crawler) for group, ago in last_starts.items()])
+
+
+def leave(db: Connection, me: CrawlerAtTime, last_starts: Mapping[str, float]) -> None:
+    """Give all groups back; of those not in *last_starts* we assume a request right now."""
+    give_back(db, me, last_starts)
+    db.execute("UPDATE crawlers SET ends = min(ends, ?), ended = 1 WHERE id = ?", (me.now, me.crawler))
+
+
+def has_ended(db: Connection, crawler: int) -> bool:
+    """Return True if *crawler* has left, or another one has taken a group over from it."""
+    row = db.row(HAS_ENDED, (crawler,))
+    return row is not None and bool(row[0])
+
+
+def lost(db: Connection, crawler: int, hosts: Collection[int]) -> frozenset[int]:
+    """Return those of *hosts* that *crawler* had leased and has not any more, so that others may decide about them."""
+    if not has_ended(db, crawler):
+        return frozenset()
+    own = {int(row[0]) for row in db.rows(OWN_HOSTS, (crawler, json.dumps(sorted(hosts))))}
+    return frozenset(hosts) - own
+
+
+def decide(db: Connection, crawler: int, host: int, act: Callable[[Connection, int], int | None]) -> int | None:
+    """Call *act* for *host*, unless *crawler* has lost its lease."""
+    return None if lost(db, crawler, (host,)) else act(db, host)
+
+
+def until_free(db: Connection, me: CrawlerAtTime) -> float:
+    """Return the seconds until the leases of another crawler may end; infinity if there is no other."""
+    ends = db.row(OTHERS_ALIVE, me._asdict())[0] if me.crawler else None
+    return NEVER if ends is None else float(ends) - me.now
