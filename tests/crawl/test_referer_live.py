@@ -7,6 +7,7 @@ import pytest
 from archiver.config.host_rules import HOST_RULE
 from archiver.model import ExitCode
 from fixtures.archives import rows
+from fixtures.auth_servers import command, run_nginx
 from fixtures.crawl_in_process import crawl
 from fixtures.log import Log, Row
 from fixtures.rawserver import RawServer, Route, Sendable, keep
@@ -51,6 +52,36 @@ def test_pictures_with_hot_link_protection_are_archived(tmp_path: Path) -> None:
     pictures = "SELECT status FROM urls WHERE url LIKE '%/one.gif' OR url LIKE '%/two.gif'"
     assert [row[0] for row in rows(tmp_path / "with", pictures)] == [200, 200]
     assert [row[0] for row in rows(tmp_path / "without", pictures)] == [403, 403]
+
+
+NGINX = """
+daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log; events {{}}
+http {{
+    access_log off; types {{ text/html html; image/gif gif; text/css css; }}
+    client_body_temp_path {folder}/t; proxy_temp_path {folder}/t; fastcgi_temp_path {folder}/t;
+    uwsgi_temp_path {folder}/t; scgi_temp_path {folder}/t;
+    server {{
+        listen 127.0.0.1:{port}; root {folder}/site;
+        location /pictures/ {{ valid_referers server_names 127.0.0.1; if ($invalid_referer) {{ return 403; }} }}
+    }}
+}}
+"""
+
+
+@pytest.mark.skipif(command("nginx") is None, reason="needs nginx")
+def test_what_nginx_protects_from_hot_links_is_archived(tmp_path: Path) -> None:
+    """`valid_referers` with neither `none` nor `blocked`: a picture needs the Referer of a page of the site."""
+    (tmp_path / "nginx/site/pictures").mkdir(parents=True)
+    (tmp_path / "nginx/site/index.html").write_text(page("Front", images=["/pictures/a.gif"], styles=["/style.css"]))
+    (tmp_path / "nginx/site/style.css").write_text("body { background: url(pictures/b.gif) }")
+    for name in ("a", "b"):
+        (tmp_path / f"nginx/site/pictures/{name}.gif").write_bytes(PIXEL)
+    with run_nginx(tmp_path / "nginx", NGINX) as port:
+        for name, referer in (("with", "policy"), ("without", "off")):
+            assert crawl(tmp_path / name, f"http://127.0.0.1:{port}/", referer=referer).code is ExitCode.DONE
+    pictures = "SELECT status FROM urls WHERE url LIKE '%.gif'"
+    assert rows(tmp_path / "with", pictures) == [(200,), (200,)]
+    assert rows(tmp_path / "without", pictures) == [(403,), (403,)]
 
 
 def test_seeds_and_robots_have_no_referer_and_parts_name_what_names_them(tmp_path: Path) -> None:
