@@ -51,12 +51,6 @@ def held_site() -> Iterator[Held]:
         held.gate.open()
 
 
-@pytest.fixture(name="forks", scope="module")
-def one_process_that_forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks
-
-
 def crawl_killed(folder: Path, held: Held) -> Path:
     """A crawl in *folder*/c whose process was killed while it waited for an answer."""
     with running("crawl", held.server.url(), "-o", "c", *OPTIONS, cwd=folder) as process:
