@@ -47,6 +47,7 @@ MAX_MESSAGE = 64 << 20  # bytes of one answer
 CLOSING_TIME = 10.0  # seconds to end in order
 CLOSING_STEP = 0.05
 MAX_ERROR = 2000  # bytes of what the browser printed last
+ELSEWHERE = "; if this machine has no screen, log in on another one and bring its cookies with --load-cookies"
 
 
 def find(command: str) -> list[str]:
@@ -142,7 +143,7 @@ class BrowserWindow:
                 has_page = any(each["type"] == "page" for each in self._answer(windows)["targetInfos"])
             except _GoneError:
                 if not had_page:
-                    raise ConfigError(f"the browser did not start: {self._last_error()}") from None
+                    raise ConfigError(f"the browser did not start: {self._last_error()}{ELSEWHERE}") from None
                 return
             yield found
             if had_page and not has_page:
