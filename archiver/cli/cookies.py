@@ -115,8 +115,8 @@ def cookies(directory: Path, request: CookiesRequest) -> ExitCode:
     return ExitCode.DONE
 
 
-def export_cookies(output: Path, found: Sequence[Cookie]) -> None:
-    """Write *found* to the file *output*, which only the user may read."""
+def check_export(output: Path) -> None:
+    """Refuse *output* if cookies cannot be written to it."""
     if output.is_dir() or not output.absolute().parent.is_dir():
         wrong = "is a directory" if output.is_dir() else "cannot be written: its folder does not exist"
         raise ConfigError(f"--export {output} {wrong}; give the name of a file, such as cookies.txt")
@@ -124,6 +124,11 @@ def export_cookies(output: Path, found: Sequence[Cookie]) -> None:
         raise ConfigError(
             "--export - would write secrets to the terminal; give the name of a file, such as cookies.txt"
         )
+
+
+def export_cookies(output: Path, found: Sequence[Cookie]) -> None:
+    """Write *found* to the file *output*, which only the user may read."""
+    check_export(output)
     replace_file(output, lambda file: file.writelines((text_of(found).encode("latin-1"),)), private=True)
     say(f"archiver: {humanize.count(len(found), 'cookie')} written to {output}, which only you may read")
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from archiver import humanize, url
-from archiver.cli.cookies import check_cookies_kept, export_cookies
+from archiver.cli.cookies import check_cookies_kept, check_export, export_cookies
 from archiver.cli.directory import check_is_directory, check_resumable, crawl_lock, read_settings
 from archiver.cli.options import define_command
 from archiver.cli.terminal import result, say
@@ -29,6 +29,8 @@ LONGEST = 500  # characters of a name or an address in a message
 
 def login(place: str, address: str, browser: str, export: Path | None, *, all_sites: bool) -> ExitCode:
     """Let the user log in at *address*, and save the cookies of the browser in *export* or in the crawl *place*."""
+    if export is not None:
+        check_export(export)  # before the user logs in
     if not lacks_scheme(place):
         if export is None:
             raise ConfigError(
@@ -44,8 +46,11 @@ def login(place: str, address: str, browser: str, export: Path | None, *, all_si
     settings = with_values(Settings(), read_settings(Layout(directory).settings))
     check_cookies_kept(settings, "archiver login")
     rules = settings.fetch.login
-    page = seed(address) if address else next((rule.page for rule in rules), *settings.seeds[:1])
-    sites = () if all_sites else (page, *settings.seeds, *(rule.page for rule in rules))
+    known = (*(rule.page for rule in rules), *settings.seeds)
+    if not address and not known:
+        raise ConfigError(f"{Layout(directory).settings}: no seeds; give a URL: archiver login {quote(place)} URL")
+    page = seed(address) if address else known[0]
+    sites = () if all_sites else (page, *known)
     with crawl_lock(directory) as running:
         if running:
             raise ConfigError(f"{directory}: the crawl is running; stop it first, with Ctrl+C")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -162,11 +163,16 @@ def test_interrupted_it_takes_nothing_and_leaves_nothing(tmp_path: Path, profile
         (("c", "--browser", "false"), "the browser did not start: it printed nothing"),
         (("c", "--browser", "sh -c 'echo no screen >&2'"), "the browser did not start: no screen"),
         (("c", "ftp://example.org/"), "ftp: is not supported"),
+        (("http://127.0.0.1:9/", "--export", "nowhere/c.txt"), "its folder does not exist"),
+        (("empty",), "no seeds; give a URL: archiver login empty URL"),
     ],
 )
 def test_what_cannot_work_is_one_line(tmp_path: Path, forks: Forks, arguments: tuple[str, ...], said: str) -> None:
     with RawServer(MembersSite().routes) as server:
         forks.archiver("crawl", server.url(), "-o", "c", "--rate", "0", "--max-urls", "1", cwd=tmp_path)
+    shutil.copytree(tmp_path / "c", tmp_path / "empty")
+    settings = (tmp_path / "c/crawl.toml").read_text().splitlines()
+    (tmp_path / "empty/crawl.toml").write_text("\n".join(line for line in settings if not line.startswith("seeds =")))
     done = forks.archiver("login", *arguments, cwd=tmp_path)
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert said in done.stderr
