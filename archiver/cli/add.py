@@ -58,7 +58,7 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
 
     Writes crawl.toml first: a crash before the database is written cannot lose a seed.
     """
-    from archiver.crawl.dispatcher import GRACE
+    from archiver.crawl.outside_changes import GRACE
     from archiver.crawl.rules import put_settings
     from archiver.frontier.sqlite import SqliteFrontier
 

@@ -28,12 +28,13 @@ from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
-from archiver.crawl.dispatcher import Dispatcher, HostPolicies, OutsideChanges, Renew, RobotsCache
+from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.form_login import FormLogin
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
 from archiver.crawl.logins import Logins
+from archiver.crawl.outside_changes import OutsideChanges, Renew
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import BESIDE, EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests

@@ -3,14 +3,10 @@
 Reads the frontier only when the schedule needs something, or when a host may have become due. Until a host has answered
 for its robots.txt, its window holds nothing but the way to that. The same is true for a host that has reached its
 quota. URLs under way count as if they will cost one each; when they are settled the window is filled again.
-
-`OutsideChanges` sees what other processes write into the frontier while the crawl runs: URLs that are due again, and
-further seeds. It looks every second, which costs next to nothing, and reads only after someone has written. A further
-seed is not handed out before a look could see it (`GRACE`), so a scope that knows the seed judges its links.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from archiver.config.settings import SettingsByHost
@@ -169,7 +165,10 @@ class Dispatcher:
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
         self._look = True
-        self._rules.visit_rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
+        rules = self._rules.visit_rules
+        rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
+        if self.shares and rules.settings.common.scope.redirects == "seeds":
+            rules.scope.add_moved_seeds(await self._frontier.seed_redirects())
         leased = tuple(self._schedule.leased())
         asking = [host for host in leased if self._robots.asks(self._schedule.host(host).key)]
         to_ask = await self._frontier.robots_to_ask(asking) if asking else ()
@@ -181,6 +180,28 @@ class Dispatcher:
             await self._frontier.ask_robots_of(to_ask)
         for host_id in leased:
             self._schedule.refresh(host_id)
+
+    @property
+    def shares(self) -> bool:
+        """True if other crawlers work on the same frontier."""
+        return self._leases.shared
+
+    async def hear(self, now: float, *, cookies: bool) -> None:
+        """Take up what other crawlers have written: URLs of our hosts, answers for robots.txt, hosts, and *cookies*.
+
+        Give hosts back if we have more than our share.
+        """
+        self._look = True
+        await self._leases.share(MAX_HOSTS)
+        hosts = [host for host in self._schedule.hosts() if host.needs_news(now)]
+        waiting = await self._frontier.waiting([host.id for host in hosts]) if hosts else {}
+        for host in hosts:
+            if waiting.get(host.id, 0) > len(host.outstanding):
+                self._schedule.refresh(host.id)
+        gated = [host.id for host in self._schedule.hosts() if self._robots.gated(host)]
+        await self._resolve(gated)
+        if cookies:
+            await self._restore_cookies(self._schedule.hosts())
 
     def refusal(self, claim: Claim) -> Visited | None:
         """Return the visit that *claim* becomes without a request: robots.txt forbids it, or it may be in a trap."""
@@ -195,7 +216,7 @@ class Dispatcher:
         self._look = False
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
             await self._leases.give_back(now)
-        room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
+        room = min(HOSTS_AT_ONCE, await self._leases.room(MAX_HOSTS))
         leased = frozenset(self._schedule.leased())
         rows = await self._frontier.due_hosts(now, room, leased, self._quotas) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
@@ -204,14 +225,18 @@ class Dispatcher:
         for row in rows:
             self._health.recall(row)
             self._blocked.recall(row)
-        session = self._rules.visit_rules.session
-        if domains := {domain for row in rows for domain in session.domains(row.key)}:
-            session.restore(await self._frontier.cookies(sorted(domains)))
+        await self._restore_cookies(rows)
         await self._logins.leased(rows)
         for row in await self._fresh([row for row in rows if self._robots.asks(row.key)], now):
             await self._read_robots(row)
         later = await self._frontier.next_due(now)
         self.next_due = later if room > 0 else min(later, now + CROWDED)
+
+    async def _restore_cookies(self, hosts: Iterable[HostRow | LeasedHost]) -> None:
+        """Read the cookies that requests to *hosts* may send."""
+        session = self._rules.visit_rules.session
+        if domains := {domain for host in hosts for domain in session.domains(host.key)}:
+            session.restore(await self._frontier.cookies(sorted(domains)))
 
     async def _resolve(self, hosts: Iterable[int]) -> None:
         """Read the robots.txt of *hosts*, which was answered or has moved."""
@@ -341,38 +366,3 @@ def _unreachable(robots: Robots) -> FetchError:
     word, _, reason = robots.body.decode("utf-8", "replace").partition(": ")
     known = word in {failure.value for failure in Failure}
     return FetchError(Failure(word) if known else Failure.ROBOTS, reason or "robots.txt could not be fetched")
-
-
-LOOK_EVERY = 1.0  # seconds
-GRACE = 2 * LOOK_EVERY  # seconds after which a seed that was added from outside may be fetched
-
-Renew = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]  # takes the newest seeds, and all further ones
-
-
-class OutsideChanges:
-    """Takes up what other processes write."""
-
-    def __init__(self, frontier: Frontier, dispatcher: Dispatcher, seeds: Sequence[str], renew: Renew) -> None:
-        """*seeds* are known to the crawl rules; *renew* replaces the rules when there are more."""
-        self.next_look = 0.0
-        self._frontier = frontier
-        self._dispatcher = dispatcher
-        self._known = set(seeds)
-        self._further: list[str] = []
-        self._renew = renew
-
-    async def look(self, now: float, *, at_once: bool = False) -> bool:
-        """Take up what others have written since the last look, if it is time; return True if there was anything."""
-        if now < self.next_look and not at_once:
-            return False
-        self.next_look = now + LOOK_EVERY
-        if not await self._frontier.written_by_others():
-            return False
-        new = [seed for seed in await self._frontier.seeds() if seed not in self._known]
-        if new:
-            self._known.update(new)
-            self._further += new
-            await self._renew(new, self._further)
-            await self._dispatcher.regroup()
-        await self._dispatcher.reread()
-        return True

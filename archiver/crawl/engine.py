@@ -15,10 +15,11 @@ from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
 from archiver.config.settings import LimitSettings
 from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import CommittedBatch, Committer
-from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
+from archiver.crawl.dispatcher import NEVER, Dispatcher
 from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.leases import RENEW_EVERY, Leases
 from archiver.crawl.logins import Logins
+from archiver.crawl.outside_changes import OutsideChanges
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
 from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, concluded

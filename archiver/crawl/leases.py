@@ -5,10 +5,11 @@ no request starts in the last part of the leases, by our own clock. If another c
 lost: visits under way end, and then the crawler begins again without leases.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from archiver.clock import Clock
 from archiver.frontier.port import LEASE, Frontier, HostRow
+from archiver.policy.leased_host import LeasedHost
 from archiver.policy.limits import GroupLimits
 from archiver.policy.schedule import Schedule
 
@@ -21,18 +22,25 @@ NEVER = float("inf")
 class Leases:
     """Takes, renews and gives back what *schedule* has leased."""
 
-    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock) -> None:
+    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock, name: str = "") -> None:
+        """*name*: of this crawler, if others share the frontier."""
         self._frontier = frontier
         self._schedule = schedule
         self._clock = clock
+        self._name = name
         self.lost = False
+
+    @property
+    def shared(self) -> bool:
+        """True if other crawlers share the frontier."""
+        return bool(self._name)
 
     async def begin(self) -> None:
         """Become a crawler with no lease."""
         for host_id in tuple(self._schedule.leased()):
             self._schedule.release(host_id)
         began = self._clock.now()
-        await self._frontier.join()
+        await self._frontier.join(self._name)
         self.lost = False
         self._schedule.closes = began + LEASE - LAST_PART
 
@@ -72,8 +80,38 @@ class Leases:
 
     async def give_back(self, now: float) -> None:
         """Release hosts with nothing to do, and groups of which no host is left."""
-        last_starts = {}
-        for host_id in self._schedule.releasable(now):
+        await self._release(self._schedule.releasable(now))
+
+    async def room(self, most: int) -> int:
+        """Return how many more hosts we may lease: *most* in all, but no more than our share of those with URLs."""
+        left = most - len(self._schedule)
+        if not self._name:
+            return left
+        return min(left, await self._frontier.share(most) - sum(host.busy for host in self._schedule.hosts()))
+
+    async def share(self, most: int) -> None:
+        """Give back groups that have not begun, while we have more hosts with URLs than our share."""
+        excess = -await self.room(most)
+        if excess <= 0:
+            return
+        groups: dict[str, list[LeasedHost]] = {}
+        for host in self._schedule.hosts():
+            groups.setdefault(host.group.key, []).append(host)
+        resting = [each for each in groups.values() if not any(host.at_work for host in each)]
+        released: list[LeasedHost] = []
+        for hosts in sorted(resting, key=lambda each: sum(host.done for host in each)):
+            busy = sum(host.busy for host in hosts)
+            if 0 < busy <= excess:
+                excess -= busy
+                released += hosts
+        if released:
+            await self._frontier.settle((), (), self._schedule.take_unsaved())
+            await self._release(host.id for host in released)
+
+    async def _release(self, hosts: Iterable[int]) -> None:
+        """Release *hosts*, and give back the groups that have no other."""
+        now, last_starts = self._clock.now(), dict[str, float]()
+        for host_id in hosts:
             group = self._schedule.host(host_id).group
             self._schedule.release(host_id)
             if not group.members:

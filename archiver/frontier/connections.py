@@ -82,6 +82,12 @@ class Connections:
             async with self._lock:
                 return await run_in_thread(self._writer, _in_transaction, act, *values, **named)
 
+    async def _on_writer(self, act: Callable[[Connection], T]) -> T:
+        """Call *act* with the writing connection, outside of a transaction, and return its result."""
+        with named_errors(self._path):
+            async with self._lock:
+                return await run_in_thread(self._writer, act)
+
     async def _write_unsynced(
         self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
     ) -> T:

@@ -44,6 +44,7 @@ TAKE = """
 INSERT INTO leases (politeness_group, crawler) VALUES {rows}
 ON CONFLICT (politeness_group) DO UPDATE SET crawler = excluded.crawler
 """
+WAITING_HOSTS = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE waiting > 0 LIMIT ?)"
 NAME_GROUP = "UPDATE hosts SET politeness_group = ? WHERE id = ? AND politeness_group <> ?"
 GIVE_BACK = "UPDATE leases SET crawler = NULL, last_start = ? WHERE politeness_group = ? AND crawler = ?"
 OWN_HOSTS = """
@@ -58,9 +59,21 @@ def clear(db: Connection) -> None:
     db.execute("DELETE FROM crawlers")
 
 
-def join(db: Connection, now: float) -> int:
-    """Add a crawler without leases and return its number."""
-    return int(db.row("INSERT INTO crawlers (ends) VALUES (?) RETURNING id", (now + LEASE,))[0])
+def join(db: Connection, name: str, now: float) -> int:
+    """Add a crawler of this *name*, without leases, and return its number."""
+    return int(db.row("INSERT INTO crawlers (name, ends) VALUES (?, ?) RETURNING id", (name, now + LEASE))[0])
+
+
+def latest(db: Connection, name: str) -> int:
+    """Return the number under which the crawler *name* joined last; 0 if it never did."""
+    return int(db.row("SELECT coalesce(max(id), 0) FROM crawlers WHERE name = ?", (name,))[0])
+
+
+def share(db: Connection, me: CrawlerAtTime, most: int) -> int:
+    """Return the number of hosts that each living crawler may lease, so that all hosts with URLs are leased evenly."""
+    (crawlers,) = db.row(f"SELECT count(*) FROM crawlers WHERE {ALIVE}", {"now": me.now})  # noqa: S608  a constant
+    (hosts,) = db.row(WAITING_HOSTS, (most * max(crawlers, 1),))
+    return int(-(-hosts // max(crawlers, 1)))
 
 
 def renew(db: Connection, me: CrawlerAtTime) -> bool:

@@ -65,6 +65,14 @@ class HostWindow:
     prerequisites: bool
 
 
+class Written(NamedTuple):
+    """What other processes have written."""
+
+    rows: bool  # anything
+    orders: bool  # URLs that wait again, seeds, or the target of a seed's redirect
+    cookies: bool  # of whole domains
+
+
 @dataclass(frozen=True, slots=True)
 class Settled:
     """The changes that a committed batch made."""
@@ -131,8 +139,8 @@ class Frontier(Protocol):
         Uses short transactions, because a crawl may be running. If robots.txt was the reason, it is fetched again.
         """
 
-    async def written_by_others(self) -> bool:
-        """Return True if another process has written since the last call. The first call returns False."""
+    async def written_by_others(self) -> Written:
+        """Return what other processes have written since the last call. The first call returns nothing."""
 
     async def cookies(self, domains: Sequence[str]) -> list[Cookie]:
         """Return the cookies of *domains* (host names)."""
@@ -161,8 +169,20 @@ class Frontier(Protocol):
     async def waits(self, quotas: Quotas = NO_QUOTAS) -> bool:
         """Return True if any URL waits that may be asked for, now or later, by us or another crawler."""
 
-    async def join(self) -> None:
-        """Become a crawler, with no lease. All leases of a crawler end `LEASE` seconds after it joined or renewed."""
+    async def join(self, name: str = "") -> None:
+        """Become a crawler, with no lease. All leases of a crawler end `LEASE` seconds after it joined or renewed.
+
+        *name* is the same whenever this crawler joins again, and no other crawler has it at the same time.
+        """
+
+    async def act_for(self, name: str) -> None:
+        """Settle as the latest crawler of this *name*, which has died, would have done. Then `leave` for it."""
+
+    async def share(self, most: int) -> int:
+        """Return how many hosts each crawler may lease, so that all get the same number; at most *most*."""
+
+    async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
+        """Return the number of URLs that wait on each of *hosts*."""
 
     async def lease(self, wanted: Mapping[int, str]) -> dict[int, float]:
         """Lease hosts with their politeness groups and return those that we have now.

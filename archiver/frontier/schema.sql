@@ -191,6 +191,7 @@ CREATE TABLE cookies (                                 -- cookies by RFC 6265bis
 
 CREATE TABLE crawlers (                                -- the processes that crawl, or did: see frontier/leases.py
     id    INTEGER PRIMARY KEY,                         -- never used again, so it is the epoch of its leases
+    name  TEXT    NOT NULL,                            -- the same after a restart; part of the names of its WARC files
     ends  REAL    NOT NULL,                            -- when all its leases end unless they are renewed
     ended INTEGER NOT NULL DEFAULT 0                   -- 1: it has left, or another crawler took a group over from it
 ) STRICT;
@@ -200,6 +201,11 @@ CREATE TABLE leases (                                  -- politeness groups, eac
     crawler    INTEGER REFERENCES crawlers (id),       -- NULL: none
     last_start REAL NOT NULL DEFAULT 0                 -- if none: when the latest request of its hosts may have started
 ) STRICT, WITHOUT ROWID;                               -- times of both tables: of the machine's monotonic clock
+
+CREATE TABLE revisions (                               -- changes that each crawler must hear of: see frontier/revisions.py
+    name   TEXT    NOT NULL PRIMARY KEY,               -- links, orders
+    number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE runs (                                    -- the runs of this crawl: start, end and reason
     id        INTEGER PRIMARY KEY,

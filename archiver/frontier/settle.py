@@ -17,7 +17,7 @@ from archiver.frontier import cookies, hosts, retry, url_queue
 from archiver.frontier.claims import policy_code
 from archiver.frontier.database import Connection
 from archiver.frontier.port import Settled
-from archiver.frontier.url_queue import Found, RecentLinks
+from archiver.frontier.recent_links import Found, RecentLinks
 from archiver.model import (
     LIFE,
     Claim,
@@ -74,6 +74,7 @@ PORTION = 2000  # links of one visit that are added in one transaction: some ten
 Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
 STORED = frozenset((Event.CAPTURE, Event.VARIANT))
 UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # no request was made
+PUT_OFF = frozenset((Event.HOLD, Event.DELAY))  # the next link to the URL may change its row
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
@@ -143,7 +144,7 @@ def settle(
         "UPDATE hosts SET not_before = max(not_before, ?) WHERE id = ?",
         [(each.not_before, each.claim.host) for each in settlements if each.not_before],
     )
-    later = {each.claim.url for each in settlements if each.event in {Event.HOLD, Event.DELAY}}
+    later = {each.claim.url for each in settlements if each.event in PUT_OFF}
     for address in later:
         recent.drop(address)
     idle = [new for new in idle if new.url not in later]

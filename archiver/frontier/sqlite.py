@@ -25,10 +25,11 @@ from archiver.frontier.port import (
     Selection,
     Settled,
     UrlWindow,
+    Written,
 )
+from archiver.frontier.recent_links import RecentLinks, Revision
 from archiver.frontier.retry import HeldPattern, StoredElsewhere
-from archiver.frontier.settle import Portion
-from archiver.frontier.url_queue import RecentLinks
+from archiver.frontier.settle import PUT_OFF, Portion
 from archiver.model import Capture, Claim, Cookie, FileState, PatternTally, Resource, Settlement
 from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff
@@ -44,8 +45,8 @@ class SqliteFrontier(Connections):
     def __init__(self, path: Path, connections: tuple[aiosqlite.Connection, ...], clock: Callable[[], float]) -> None:
         super().__init__(path, connections, clock)
         self._version = -1  # of the data, at the last check for writes of other processes
-        self._recent = RecentLinks()  # only the writer's thread uses it
-        self._recent_version = -1  # of the data for which they are valid
+        self._recent = RecentLinks()  # only the writer's thread uses it, and the revisions
+        self._links, self._orders, self._cookies = Revision("links"), Revision("orders"), Revision("cookies")
         self._robots_queued = 0  # since the last batch or count
         self._crawler = 0  # our number, if this process crawls
 
@@ -82,13 +83,17 @@ class SqliteFrontier(Connections):
             count += await self._write(self._rewrite, retry.queue_again, retry.missing_payloads(found, stored))
         return count
 
-    async def written_by_others(self) -> bool:
-        """Return True if another process has written since the last call. The first call returns False."""
-        with named_errors(self._path):
-            async with self._lock, self._writer.execute("PRAGMA data_version") as cursor:
-                (version,) = await cursor.fetchone() or (0,)
+    async def written_by_others(self) -> Written:
+        """Return what others have written since the last call. The first call returns nothing."""
+        return await self._on_writer(self._written)
+
+    def _written(self, db: Connection) -> Written:
+        (version,) = db.row("PRAGMA data_version")
         before, self._version = self._version, int(version)
-        return before not in {-1, self._version}
+        if before == self._version:
+            return Written(rows=False, orders=False, cookies=False)
+        orders, cookies = (each.raised_by_others(db) for each in (self._orders, self._cookies))
+        return Written(before != -1, orders, cookies)
 
     async def cookies(self, domains: Sequence[str]) -> list[Cookie]:
         """Return the cookies of *domains*."""
@@ -124,9 +129,21 @@ class SqliteFrontier(Connections):
         """Return True if any URL waits that may be asked for, now or later, by us or another crawler."""
         return bool(await self._read(url_queue.due_hosts, leases.NEVER, 1, (), quotas, leases.NOBODY))
 
-    async def join(self) -> None:
-        """Become a crawler, with no lease."""
-        self._crawler = await self._write_unsynced(leases.join, self._clock())
+    async def join(self, name: str = "") -> None:
+        """Become a crawler of this *name*, with no lease."""
+        self._crawler = await self._write_unsynced(leases.join, name, self._clock())
+
+    async def act_for(self, name: str) -> None:
+        """Settle as the latest crawler of this *name*, which has died, would have done."""
+        self._crawler = await self._read(leases.latest, name)
+
+    async def share(self, most: int) -> int:
+        """Return how many hosts each crawler may lease, so that all get the same number; at most *most*."""
+        return await self._read(leases.share, self._me, most)
+
+    async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
+        """Return the number of URLs that wait on each of *hosts*."""
+        return await self._read(url_queue.waiting, hosts)
 
     async def lease(self, wanted: Mapping[int, str]) -> dict[int, float]:
         """Lease hosts with their groups; return ours, and how many seconds ago another crawler may have asked them."""
@@ -214,16 +231,11 @@ class SqliteFrontier(Connections):
     def _add(self, db: Connection, portion: Portion) -> Counter[int]:
         """Add the links of *portion* and return the number of new URLs by host."""
         with db.transaction():
-            self._forget_if_written(db)
+            if self._links.raised_by_others(db):
+                self._recent.forget()
             added, idle = url_queue.add_links(db, self._recent.select_new(*portion))
         self._recent.remember(idle)
         return added
-
-    def _forget_if_written(self, db: Connection) -> None:
-        (version,) = db.row("PRAGMA data_version")
-        if version != self._recent_version:
-            self._recent.forget()  # another process has written
-            self._recent_version = version
 
     def _settle(
         self,
@@ -234,13 +246,20 @@ class SqliteFrontier(Connections):
         resources: Sequence[Resource],
     ) -> Settled:
         with db.transaction():
-            self._forget_if_written(db)
+            if self._links.raised_by_others(db):
+                self._recent.forget()
             lost = leases.lost(db, self._crawler, {*throttles, *(each.claim.host for each in settlements)})
             others = [each for each in settlements if each.claim.host in lost]
             own = [each for each in settlements if each.claim.host not in lost]
             hosts.save_throttles(db, {host: state for host, state in throttles.items() if host not in lost})
             settled, idle = settle.settle(db, own, files, self._recent)
             settle.add_captures(db, others)
+            if settled.again or any(each.event in PUT_OFF for each in own):
+                self._links.raise_by_one(db)
+            if any(not cookie.host_only for each in own for cookie in each.cookies):
+                self._cookies.raise_by_one(db)
+            if any(url_queue.moves_seed(each.found) for each in own):
+                self._orders.raise_by_one(db)
             settle.add_resources(db, resources)
         self._recent.remember(idle)
         return replace(settled, lost=frozenset(each.claim.id for each in others))
@@ -248,8 +267,10 @@ class SqliteFrontier(Connections):
     def _rewrite(
         self, db: Connection, act: Callable[Concatenate[Connection, P], T], /, *values: P.args, **named: P.kwargs
     ) -> T:
-        """Call *act*, which changes rows in ways that make recent links invalid."""
+        """Call *act*, which changes rows in ways that make recent links invalid, ours and those of other processes."""
         self._recent.forget()
+        self._links.raise_by_one(db)
+        self._orders.raise_by_one(db)
         return act(db, *values, **named)
 
     async def save_backoff(self, host: int, backoff: HostBackoff) -> None:

@@ -4,10 +4,6 @@ One query finds the known URLs, which are most of them. Only new URLs, and waiti
 written. A speculative path counts as the longest: if something else names the URL later, it gets that path, and is
 queued again if it was excluded as speculative.
 
-`RecentLinks` caches links that would change nothing, which are most links of a page. Per URL we cache a committed link.
-The row is at least that near and early, so a link that is no better changes nothing. Seeds, recovery and other
-processes change rows in other ways; then the cache is cleared.
-
 Indexes answer each query, so its time depends on the size of the result and not of the queue. For hosts that have used
 up their quota, only robots.txt and its redirects are due. Everything here runs in the caller's transaction, or only
 reads.
@@ -25,78 +21,11 @@ from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
 from archiver.frontier.database import Connection
 from archiver.frontier.leases import HELD_BY_OTHERS, CrawlerAtTime, until_free
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
-from archiver.model import NewUrl, Robots, State
+from archiver.frontier.recent_links import Found, distance
+from archiver.model import Hop, NewUrl, Robots, State
 from archiver.policy.limits import Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff
 from archiver.policy.scope import is_guess
-
-MOST = 20_000  # links of a generation …
-SIZE = 2 << 20  # … and characters in them; there are two generations
-
-Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
-
-
-class RecentLinks:
-    """A bounded cache of two generations. Links not looked up during a generation are forgotten with it."""
-
-    def __init__(self, most: int = MOST, size: int = SIZE) -> None:
-        self._most = most
-        self._size = size
-        self._young: dict[str, NewUrl] = {}
-        self._old: dict[str, NewUrl] = {}
-        self._weight = 0  # of the young ones
-
-    def select_new(self, links: Iterable[NewUrl], via: int) -> list[Found]:
-        """Return those of *links*, named by the document in row *via*, that may change something."""
-        known = self._young.get
-        found: list[Found] = []
-        for new in links:
-            if known(new.url) is new:  # most links end here
-                continue
-            if not self._idle(new):
-                found.append((new, via))
-        return found
-
-    def _idle(self, new: NewUrl) -> bool:
-        before = self._young.get(new.url)
-        if before is None:
-            before = self._old.get(new.url)
-            if before is None or (new != before and not no_better(new, before)):
-                return False
-            self._keep(before)
-            return True
-        return no_better(new, before)
-
-    def remember(self, links: Iterable[NewUrl]) -> None:
-        """Add committed *links*; their rows are at least as near and as early."""
-        for new in links:
-            self._keep(new)
-
-    def drop(self, address: str) -> None:
-        """Forget *address*: its row is held or has a later priority now, and the next link may change that."""
-        self._young.pop(address, None)
-        self._old.pop(address, None)
-
-    def forget(self) -> None:
-        """Forget all links, because rows may have changed."""
-        self._young, self._old, self._weight = {}, {}, 0
-
-    def _keep(self, new: NewUrl) -> None:
-        self._weight += len(new.url) + len(new.path)
-        if self._weight > self._size or len(self._young) >= self._most:
-            self._young, self._old, self._weight = {}, self._young, len(new.url) + len(new.path)
-        self._young[new.url] = new
-
-
-def distance(new: NewUrl) -> tuple[bool, int, int]:
-    """Return the distance of *new* as a sort key; a speculative path is the longest."""
-    return is_guess(new.path), new.depth, new.off_scope_hops
-
-
-def no_better(new: NewUrl, other: NewUrl) -> bool:
-    """Return True if *new* is neither nearer nor earlier than *other*."""
-    return new.priority >= other.priority and distance(new) >= distance(other)
-
 
 KNOWN = """
 SELECT urls.url, urls.id, depth, off_scope_hops, priority, urls.path, state, host
@@ -163,6 +92,11 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
     places = _insert(db, found.values(), seeds)
     idle.extend(new for new, _ in found.values() if not new.held)
     return Counter((*places, *(host for _, host in revived))), idle
+
+
+def moves_seed(links: Iterable[NewUrl]) -> bool:
+    """Return True if one of *links* is the target of a seed's redirect, by which the scope may grow."""
+    return any(new.hop is Hop.REDIRECT and not new.path.strip(Hop.REDIRECT) for new in links)
 
 
 def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | None]) -> list[int]:
@@ -316,6 +250,7 @@ SELECT (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AN
 FROM hosts WHERE id = ?
 """
 LEADS_TO_ROBOTS = "AND urls.priority < 0"
+WAITING = "SELECT id, waiting FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
 NEXT_DUE = """
 SELECT min(due) FROM urls WHERE state = 'waiting' AND due > 0 AND due > ?
 UNION ALL SELECT min(not_before) FROM hosts WHERE waiting > 0 AND not_before > ?
@@ -362,6 +297,11 @@ def count_waiting(db: Connection, hosts: Iterable[int]) -> int:
     """Return the number of URLs that wait on *hosts*."""
     some = "SELECT coalesce(sum(waiting), 0) FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
     return int(db.row(some, (json.dumps(list(hosts)),))[0])
+
+
+def waiting(db: Connection, hosts: Iterable[int]) -> dict[int, int]:
+    """Return the number of URLs that wait on each of *hosts*."""
+    return dict(db.rows(WAITING, (json.dumps(list(hosts)),)))
 
 
 def next_due(db: Connection, now: float, me: CrawlerAtTime) -> float:

@@ -91,7 +91,7 @@ class CookieJar:
         """Take in stored cookies, unless the jar has newer ones with the same key."""
         for cookie in cookies:
             known = self._of(cookie.domain)
-            if _key(cookie) not in known:
+            if (old := known.get(_key(cookie))) is None or old.changed < cookie.changed:
                 self._keep(known, cookie)
         self._forget()
 

@@ -181,6 +181,21 @@ class LeasedHost:
         """True if there is nothing to do, so that the lease may end."""
         return not (self.window or self.active or self.outstanding or self.needs_refill or self.backing_off)
 
+    @property
+    def busy(self) -> bool:
+        """True if it has URLs, as far as is known."""
+        return not self.idle or self.waiting > 0
+
+    @property
+    def at_work(self) -> bool:
+        """True if another crawler could not take it over at once."""
+        return bool(self.active or self.outstanding or self.backing_off)
+
+    def needs_news(self, now: float) -> bool:
+        """Return True if it would ask for URLs that another crawler has found for it."""
+        closed = self.memory.paused or self.memory.awaits_login or self.quota_reached or self.earliest > now
+        return not (self.window or self.needs_refill or closed)
+
     def wait(self, until: float) -> None:
         """Start no request before *until*."""
         self.not_before = max(self.not_before, until)

@@ -17,8 +17,10 @@ from archiver.config.settings import Settings, with_values
 from archiver.crawl import build
 from archiver.crawl.stats import CrawlEnding
 from archiver.errors import ConfigError
+from archiver.frontier.port import Written
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
+from archiver.policy.limits import ThrottleState
 from fixtures.archives import rows, states
 from fixtures.crawl_in_process import settings
 from fixtures.flag import Flag, Gate
@@ -325,7 +327,7 @@ def test_nobody_waits_for_the_other(tmp_path: Path) -> None:
 
 
 def test_version_of_the_data(tmp_path: Path) -> None:
-    """One's own writing is no news, another's is."""
+    """One's own writing is no news, another's is. Seeds are orders; the throttles of a batch are not."""
 
     async def act() -> Any:
         mine = await SqliteFrontier.open(tmp_path / "crawl.db")
@@ -335,9 +337,18 @@ def test_version_of_the_data(tmp_path: Path) -> None:
             await mine.add_seeds(["http://a.example/"])
             own = await mine.written_by_others()
             await theirs.add_seeds(["http://b.example/"])
-            return first, own, await mine.written_by_others(), await mine.written_by_others()
+            seeds, nothing = await mine.written_by_others(), await mine.written_by_others()
+            await theirs.settle((), (), {1: ThrottleState(rate=1.0)})
+            return first, own, seeds, nothing, await mine.written_by_others()
         finally:
             await mine.close()
             await theirs.close()
 
-    assert asyncio.run(act()) == (False, False, True, False)
+    nothing = Written(rows=False, orders=False, cookies=False)
+    assert asyncio.run(act()) == (
+        nothing,
+        nothing,
+        Written(rows=True, orders=True, cookies=False),
+        nothing,
+        Written(rows=True, orders=False, cookies=False),
+    )

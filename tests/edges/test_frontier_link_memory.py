@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.frontier.port import Selection
+from archiver.frontier.recent_links import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.frontier.url_queue import RecentLinks
 from archiver.model import Claim, Event, Hop, NewUrl, Settlement
 from fixtures.archives import rows
 from fixtures.queued_urls import SEEDS, two_hosts

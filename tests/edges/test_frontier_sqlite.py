@@ -11,8 +11,8 @@ import pytest
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import settle
 from archiver.frontier.database import VERSION, run_in_thread
+from archiver.frontier.recent_links import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.frontier.url_queue import RecentLinks
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
 from archiver.policy.limits import ThrottleState
 from fixtures.queued_urls import waiting

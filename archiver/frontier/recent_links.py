@@ -1,0 +1,105 @@
+"""A memory of recent links that would change nothing, which are most links of a page.
+
+Per URL we keep a committed link. The row is at least that near and early, so a link that is no better changes nothing.
+Rows also change in other ways: seeds, commands, recovery, and URLs that are held or put off. Each such change raises a
+revision in the database, in its own transaction. A crawler that finds a revision raised by others forgets its memory.
+"""
+
+from collections.abc import Iterable
+
+from archiver.frontier.database import Connection
+from archiver.model import NewUrl
+from archiver.policy.scope import is_guess
+
+MOST = 20_000  # links of a generation …
+SIZE = 2 << 20  # … and characters in them; there are two generations
+
+Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
+
+
+class RecentLinks:
+    """A bounded cache of two generations. Links not looked up during a generation are forgotten with it."""
+
+    def __init__(self, most: int = MOST, size: int = SIZE) -> None:
+        self._most = most
+        self._size = size
+        self._young: dict[str, NewUrl] = {}
+        self._old: dict[str, NewUrl] = {}
+        self._weight = 0  # of the young ones
+
+    def select_new(self, links: Iterable[NewUrl], via: int) -> list[Found]:
+        """Return those of *links*, named by the document in row *via*, that may change something."""
+        known = self._young.get
+        found: list[Found] = []
+        for new in links:
+            if known(new.url) is new:  # most links end here
+                continue
+            if not self._idle(new):
+                found.append((new, via))
+        return found
+
+    def _idle(self, new: NewUrl) -> bool:
+        before = self._young.get(new.url)
+        if before is None:
+            before = self._old.get(new.url)
+            if before is None or (new != before and not no_better(new, before)):
+                return False
+            self._keep(before)
+            return True
+        return no_better(new, before)
+
+    def remember(self, links: Iterable[NewUrl]) -> None:
+        """Add committed *links*; their rows are at least as near and as early."""
+        for new in links:
+            self._keep(new)
+
+    def drop(self, address: str) -> None:
+        """Forget *address*: its row is held or has a later priority now, and the next link may change that."""
+        self._young.pop(address, None)
+        self._old.pop(address, None)
+
+    def forget(self) -> None:
+        """Forget all links, because rows may have changed."""
+        self._young, self._old, self._weight = {}, {}, 0
+
+    def _keep(self, new: NewUrl) -> None:
+        self._weight += len(new.url) + len(new.path)
+        if self._weight > self._size or len(self._young) >= self._most:
+            self._young, self._old, self._weight = {}, self._young, len(new.url) + len(new.path)
+        self._young[new.url] = new
+
+
+def distance(new: NewUrl) -> tuple[bool, int, int]:
+    """Return the distance of *new* as a sort key; a speculative path is the longest."""
+    return is_guess(new.path), new.depth, new.off_scope_hops
+
+
+def no_better(new: NewUrl, other: NewUrl) -> bool:
+    """Return True if *new* is neither nearer nor earlier than *other*."""
+    return new.priority >= other.priority and distance(new) >= distance(other)
+
+
+RAISE = """
+INSERT INTO revisions (name, number) VALUES (?, 1)
+ON CONFLICT (name) DO UPDATE SET number = revisions.number + 1 RETURNING number
+"""
+
+
+class Revision:
+    """A number in the database that changes of one kind raise, and whether others have raised it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._known: int | None = None
+
+    def raise_by_one(self, db: Connection) -> None:
+        """Record a change of ours, in the caller's transaction."""
+        (number,) = db.row(RAISE, (self._name,))
+        if self._known == number - 1:
+            self._known = number
+
+    def raised_by_others(self, db: Connection) -> bool:
+        """Return True if others have raised it since the last call. The first call returns False."""
+        row = db.row("SELECT number FROM revisions WHERE name = ?", (self._name,))
+        before, self._known = self._known, row[0] if row else 0
+        return before not in {None, self._known}
