@@ -68,15 +68,14 @@ def login(place: str, address: str, browser: str, export: Path | None, *, all_si
 def _save(directory: Path, found: tuple[Cookie, ...]) -> None:
     import asyncio
 
-    from archiver.crawl.recrawl import BESIDE
     from archiver.frontier.sqlite import SqliteFrontier
     from archiver.storage import close_to_others
 
-    database = Layout(directory).database
+    layout = Layout(directory)
 
     async def saved() -> None:
-        async with await SqliteFrontier.open(database) as frontier:
-            close_to_others(*(database.with_name(database.name + end) for end in ("", *BESIDE)))
+        async with await SqliteFrontier.open(layout.database) as frontier:
+            close_to_others(*layout.database_files)
             await frontier.bring_cookies(found, ())
 
     asyncio.run(saved())

@@ -36,7 +36,7 @@ from archiver.crawl.leases import Leases
 from archiver.crawl.logins import Logins
 from archiver.crawl.outside_changes import OutsideChanges, Renew
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
-from archiver.crawl.recrawl import BESIDE, EarlierLookups, UndiscoveredUrls, may_condition
+from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
     CurrentRules,
@@ -139,7 +139,7 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
     earlier = memory.cookies(now) if memory is not None else []
     if (cookies := given_cookies(layout)) or earlier:
         if any(cookie.private for cookie in (*cookies, *earlier)):
-            close_to_others(*(layout.database.with_name(layout.database.name + end) for end in ("", *BESIDE)))
+            close_to_others(*layout.database_files)
         await frontier.bring_cookies(cookies, earlier)
         layout.loaded_cookies.unlink(missing_ok=True)
     return memory

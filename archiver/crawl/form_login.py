@@ -21,7 +21,6 @@ from archiver.config.logins import COOKIE, REACHED, Login
 from archiver.config.option_types import Pattern
 from archiver.config.secrets import PLAIN
 from archiver.crawl.authentication import AUTHENTICATING
-from archiver.crawl.recrawl import BESIDE
 from archiver.crawl.requests import Requests
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.visit import Visited
@@ -250,8 +249,7 @@ class LoginRecords:
 
     def close_database(self) -> None:
         """Let only the owner read crawl.db, which is to hold the cookies of the session."""
-        database = Layout(self._folder.parent).database
-        close_to_others(*(database.with_name(database.name + end) for end in ("", *BESIDE)))
+        close_to_others(*Layout(self._folder.parent).database_files)
 
     def write(self, visits: list[PendingVisit]) -> None:
         """Write *visits*; they are on disk when this returns."""

@@ -44,7 +44,6 @@ from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folde
 
 NEXT = "next.toml"  # in the folder of the newest earlier crawl: the next crawl.toml
 _LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
-BESIDE = ("-wal", "-shm", "-journal")  # behind the name of a database that is open, or was not closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ def stamp_for(layout: Layout, began: float) -> str:
 
 def switch_over(layout: Layout, stamp: str, text: str) -> None:
     """Move the crawl of *layout*, whose database is closed, to the folder *stamp*; *text* is the next crawl.toml."""
-    if beside := [end for end in BESIDE if layout.database.with_name(layout.database.name + end).exists()]:
-        raise ArchiveError(f"{layout.database}{beside[0]} is there: another process has the database open")
+    if beside := [path for path in layout.database_files if path != layout.database and path.exists()]:
+        raise ArchiveError(f"{beside[0]} is there: another process has the database open")
     _forget_attempts(layout)
     folder = Layout(layout.earlier / stamp)
     with storage(folder.directory):
