@@ -15,7 +15,7 @@ from archiver.cli.directory import check_is_directory, crawl_lock
 from archiver.cli.options import EACH_LINE, define_command, directory_argument, json_option
 from archiver.cli.terminal import result, results, say
 from archiver.collection.layout import Layout
-from archiver.config.settings import Settings, SettingsByHost, replaced_values
+from archiver.config.settings import Settings, SettingsByHost, all_values_of
 from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.humanize import iso, printable
@@ -65,8 +65,7 @@ def load(files: Sequence[str], settings: Settings) -> tuple[Cookie, ...]:
 
 def check_cookies_kept(settings: Settings, what: str) -> None:
     """Refuse *what* if a crawl with *settings* sends no cookies."""
-    rules = (value for key, value in replaced_values(settings) if key == "cookies")
-    if "keep" not in (settings.fetch.cookies, *rules):
+    if "keep" not in all_values_of(settings, "cookies"):
         raise ConfigError(f"{what} has no effect with --cookies off; leave one of them out")
 
 

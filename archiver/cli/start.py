@@ -40,7 +40,7 @@ from archiver.config import toml
 from archiver.config.addresses import LOCAL_KEYS
 from archiver.config.fetch_settings import NetworkSettings, TlsSettings
 from archiver.config.seeds import conflict
-from archiver.config.settings import Settings, SettingsByHost, replaced_values, with_values
+from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
@@ -181,11 +181,7 @@ def check_seed_settings(settings: Settings, where: str) -> None:
 
 def check_proxies(settings: Settings) -> None:
     """Refuse proxies that cannot be used together, and environment variables that are no proxies."""
-    every = (
-        *settings.fetch.proxy,
-        *(value for key, value in replaced_values(settings) if key == "proxy"),
-    )
-    if every:
+    if all_values_of(settings, "proxy"):
         from archiver.fetch.proxy import ProxyRoutes
 
         ProxyRoutes(SettingsByHost(settings))
@@ -193,7 +189,7 @@ def check_proxies(settings: Settings) -> None:
 
 def check_network_choices(settings: Settings) -> None:
     """Refuse addresses from which no connection can leave, and addresses of hosts that a proxy would look up."""
-    if settings.network != NetworkSettings() or any(key in LOCAL_KEYS for key, _ in replaced_values(settings)):
+    if settings.network != NetworkSettings() or any(key in LOCAL_KEYS for _, key, _ in replaced_values(settings)):
         from archiver.fetch.network import check_network
 
         check_network(settings)
@@ -202,7 +198,7 @@ def check_network_choices(settings: Settings) -> None:
 def check_secrets(settings: Settings) -> None:
     """Refuse secrets, client certificates and certificate authorities that cannot be read."""
     secrets = read_secrets(settings)
-    if settings.tls != TlsSettings() or any(key in TLS_KEYS for key, _ in replaced_values(settings)):
+    if settings.tls != TlsSettings() or any(key in TLS_KEYS for _, key, _ in replaced_values(settings)):
         from archiver.fetch.tls import check_tls
 
         check_tls(secrets.filled(settings))

@@ -7,18 +7,17 @@ own key.
 
 import hmac
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from archiver import url
 from archiver.collection.layout import Layout
 from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end
 from archiver.config.secrets import SecretSource
-from archiver.config.settings import Settings, every_setting, key_of
+from archiver.config.settings import Settings, all_values, all_values_of
 from archiver.storage import open_file, replace_file
 
 NAME = "named-files.known"  # in the collection: one signature per line
@@ -52,7 +51,7 @@ def archive_use(path: str) -> str:
 def tls_uses(settings: Settings) -> dict[str, str]:
     """Return the uses of files of this machine for TLS, and for each the option that names it."""
     found: dict[str, str] = {}
-    for hosts, key, value in _values(settings):
+    for hosts, key, value in all_values(settings):
         if key == "client-cert":
             use = str(replace(value, hosts=value.hosts or hosts))
             found[f"client-cert {use}"] = f"--client-cert {quote(use)}"
@@ -64,35 +63,24 @@ def tls_uses(settings: Settings) -> dict[str, str]:
 def secret_uses(settings: Settings) -> list[str]:
     """Return the uses of secrets of this machine: each place of one, with the hosts that get it, and the way there."""
     found: list[str] = []
-    for hosts, key, value in _values(settings):
+    for hosts, key, value in all_values(settings):
         if key == "auth":
             found.append(f"auth {hosts} {value}")
         elif key == "header" and source_at_end(value):
             found += (f"header {hosts} {value} for {origin}" for origin in sorted(set(map(url.origin, settings.seeds))))
         elif key == "login":
             found += (f"login {value.page} {field}={each}" for field, each in value.fields if _is_place(each))
-    certs = any(key == "client-cert" for _, key, _ in _values(settings))
+    certs = all_values_of(settings, "client-cert")
     return [*found, *way_uses(settings)] if certs or secret_sources(settings) or proxy_sources(settings) else []
 
 
 def way_uses(settings: Settings) -> list[str]:
     """Return the uses that decide to whom a request really goes."""
-    return [f"{key} {hosts} {value}" for hosts, key, value in _values(settings) if key in WAYS]
+    return [f"{key} {hosts} {value}" for hosts, key, value in all_values(settings) if key in WAYS]
 
 
 def _is_place(value: object) -> bool:
     return isinstance(value, SecretSource)
-
-
-def _values(settings: Settings) -> Iterator[tuple[str, str, Any]]:
-    """Yield hosts ("": all), key and value of each repeatable setting, those of hosts and seeds too."""
-    for part, entry in every_setting():
-        if entry.metadata["many"]:
-            yield from (("", key_of(entry), value) for value in getattr(getattr(settings, part), entry.name))
-    for rule in settings.politeness.host:
-        yield from ((rule.match, key, value) for key, value in rule.given)
-    for own in settings.scope.seed:
-        yield from ((url.host(own.url), key, value) for key, value in own.given)
 
 
 def _mark(key: bytes, use: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from archiver.config.option_types import LEFT_OUT
 from archiver.config.proxies import ENVIRONMENT, NONE, parts, proxy_address
 from archiver.config.secrets import SecretSource, source_in_header
-from archiver.config.settings import Settings, every_setting, key_of, replaced_values, with_values
+from archiver.config.settings import Settings, all_values, all_values_of, every_setting, key_of, with_values
 from archiver.config.tls import ClientCert
 
 _WORDS = "auth|cookie|token|key|secret|session|password|csrf"
@@ -26,34 +26,24 @@ _SECRET_LINE = re.compile(
 def has_secrets(settings: Settings) -> bool:
     """Return True if requests with *settings* hold something that may be a secret."""
     return (
-        any(map(_is_secret, _headers(settings)))
-        or bool(secret_sources(settings) or settings.fetch.login or settings.tls.client_cert)
-        or any(key == "client-cert" for key, _ in replaced_values(settings))
+        any(map(_is_secret, all_values_of(settings, "header")))
+        or bool(secret_sources(settings))
+        or bool(settings.fetch.login or all_values_of(settings, "client-cert"))
     )
-
-
-def _headers(settings: Settings) -> tuple[str, ...]:
-    rules = (value for key, value in replaced_values(settings) if key == "header")
-    return (*settings.fetch.header, *rules)
 
 
 def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
     """Return the sources of all secrets in *settings*: values that are or end in one, or have one as `secret`."""
-    values: list[Any] = []
-    for name, entry in every_setting():
-        value = getattr(getattr(settings, name), entry.name)
-        values += value if entry.metadata["many"] else (value,)
-    values += [value for _, value in replaced_values(settings)]
+    values = [value for _, _, value in all_values(settings)]
     values += [value for login in settings.fetch.login for _, value in login.fields]
-    in_headers = (source_at_end(line) for line in _headers(settings))
+    in_headers = (source_at_end(line) for line in all_values_of(settings, "header"))
     found = (*(getattr(value, "secret", value) for value in values), *(held[1] for held in in_headers if held))
     return tuple(dict.fromkeys(each for each in found if isinstance(each, SecretSource)))
 
 
 def proxy_sources(settings: Settings) -> tuple[SecretSource, ...]:
     """Return the sources of the passwords of proxies. No record and no request to a site holds these."""
-    rules = (value for key, value in replaced_values(settings) if key == "proxy")
-    proxies = (parts(text)[1] for text in (*settings.fetch.proxy, *rules))
+    proxies = (parts(text)[1] for text in all_values_of(settings, "proxy"))
     found = (proxy_address(text).secret for text in proxies if text not in (ENVIRONMENT, NONE))
     return tuple(dict.fromkeys(each for each in found if each is not None))
 

@@ -211,12 +211,25 @@ def every_setting() -> Iterator[tuple[str, Field[Any]]]:
             yield name, entry
 
 
-def replaced_values(settings: Settings) -> Iterator[tuple[str, Any]]:
-    """Yield key and value of each setting that single hosts and seeds have."""
+def all_values(settings: Settings) -> Iterator[tuple[str, str, Any]]:
+    """Yield hosts ("": all), key and value of each setting: those of the crawl, then those of hosts and seeds."""
+    for name, entry in every_setting():
+        value = getattr(getattr(settings, name), entry.name)
+        yield from (("", key_of(entry), each) for each in (value if entry.metadata["many"] else (value,)))
+    yield from replaced_values(settings)
+
+
+def all_values_of(settings: Settings, wanted: str) -> tuple[Any, ...]:
+    """Return the values of the key *wanted*: those of the crawl, then those of hosts and seeds."""
+    return tuple(value for _, key, value in all_values(settings) if key == wanted)
+
+
+def replaced_values(settings: Settings) -> Iterator[tuple[str, str, Any]]:
+    """Yield hosts, key and value of each setting that single hosts and seeds have."""
     for rule in settings.politeness.host:
-        yield from rule.given
+        yield from ((rule.match, key, value) for key, value in rule.given)
     for own in settings.scope.seed:
-        yield from own.given
+        yield from ((url.host(own.url), key, value) for key, value in own.given)
 
 
 def values_of(given: tuple[tuple[str, Any], ...], wanted: str) -> tuple[Any, ...]:

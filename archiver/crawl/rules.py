@@ -22,9 +22,9 @@ from archiver.config.settings import (
     PolitenessSettings,
     Settings,
     SettingsByHost,
+    all_values_of,
     every_setting,
     key_of,
-    replaced_values,
 )
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.authentication import Authenticator
@@ -277,8 +277,7 @@ def schedule_of(given: Settings, now: float, *, resume: bool) -> Schedule:
     """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
     settings = given.politeness
     shared = settings.third_party_rate or settings.rate
-    own = (value for key, value in replaced_values(given) if key == "rate")
-    rates = (settings.rate, shared, settings.global_rate, *own)
+    rates = (*all_values_of(given, "rate"), shared, settings.global_rate)
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0
     total = GlobalLimits(settings.global_rate, settings.bandwidth)
