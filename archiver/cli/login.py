@@ -75,7 +75,7 @@ def _save(directory: Path, found: tuple[Cookie, ...]) -> None:
 
     async def saved() -> None:
         async with await SqliteFrontier.open(layout.database) as frontier:
-            close_to_others(*layout.database_files)
+            close_to_others(*layout.database_files())
             await frontier.bring_cookies(found, ())
 
     asyncio.run(saved())

@@ -28,11 +28,6 @@ class Layout:
         return self.directory / "crawl.db"
 
     @property
-    def database_files(self) -> tuple[Path, ...]:
-        """The database, and the files beside it while it is open or was not closed."""
-        return tuple(self.database.with_name(self.database.name + end) for end in ("", "-wal", "-shm", "-journal"))
-
-    @property
     def scratch(self) -> Path:
         """The database of payloads in other archives; rebuilt if it is missing."""
         return self.directory / "dedup.db"
@@ -86,6 +81,10 @@ class Layout:
     def damaged(self) -> Path:
         """The folder to which repairs move damaged parts."""
         return self.directory / "damaged"
+
+    def database_files(self) -> tuple[Path, ...]:
+        """Return the paths of the database, and of the files beside it while it is open or was not closed."""
+        return tuple(self.database.with_name(self.database.name + end) for end in ("", "-wal", "-shm", "-journal"))
 
     def make(self) -> None:
         """Create missing folders."""

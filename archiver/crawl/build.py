@@ -139,7 +139,7 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
     earlier = memory.cookies(now) if memory is not None else []
     if (cookies := given_cookies(layout)) or earlier:
         if any(cookie.private for cookie in (*cookies, *earlier)):
-            close_to_others(*layout.database_files)
+            close_to_others(*layout.database_files())
         await frontier.bring_cookies(cookies, earlier)
         layout.loaded_cookies.unlink(missing_ok=True)
     return memory

@@ -249,7 +249,7 @@ class LoginRecords:
 
     def close_database(self) -> None:
         """Let only the owner read crawl.db, which is to hold the cookies of the session."""
-        close_to_others(*Layout(self._folder.parent).database_files)
+        close_to_others(*Layout(self._folder.parent).database_files())
 
     def write(self, visits: list[PendingVisit]) -> None:
         """Write *visits*; they are on disk when this returns."""

@@ -65,7 +65,7 @@ def stamp_for(layout: Layout, began: float) -> str:
 
 def switch_over(layout: Layout, stamp: str, text: str) -> None:
     """Move the crawl of *layout*, whose database is closed, to the folder *stamp*; *text* is the next crawl.toml."""
-    if beside := [path for path in layout.database_files if path != layout.database and path.exists()]:
+    if beside := [path for path in layout.database_files() if path != layout.database and path.exists()]:
         raise ArchiveError(f"{beside[0]} is there: another process has the database open")
     _forget_attempts(layout)
     folder = Layout(layout.earlier / stamp)
