@@ -20,10 +20,9 @@ from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.humanize import iso, printable
 from archiver.model import Cookie, ExitCode
-from archiver.policy.cookie_files import check_bounds, cookies_in, host_of, text_of
+from archiver.policy.cookie_files import MAX_FILE, check_bounds, cookies_in, cookies_txt, host_of
 from archiver.storage import replace_file
 
-MAX_FILE = 64 << 20  # bytes of a cookie file; a browser's database has one or two megabytes
 HIDDEN = "…"
 LONGEST = 500  # characters of a name or a value in the list
 
@@ -128,7 +127,7 @@ def check_export(output: Path) -> None:
 def export_cookies(output: Path, found: Sequence[Cookie]) -> None:
     """Write *found* to the file *output*, which only the user may read."""
     check_export(output)
-    replace_file(output, lambda file: file.writelines((text_of(found).encode("latin-1"),)), private=True)
+    replace_file(output, lambda file: file.writelines((cookies_txt(found).encode("latin-1"),)), private=True)
     say(f"archiver: {humanize.count(len(found), 'cookie')} written to {output}, which only you may read")
 
 

@@ -56,6 +56,7 @@ class SpnegoHandshake:
             raise HandshakeError(f"it needs a package: {INSTALL}")
         self.scheme = scheme
         self._made = 0
+        # A token that it cannot parse raises ValueError; a GSSAPI library without a feature, NotImplementedError.
         self._errors = (module.exceptions.SpnegoError, ValueError, NotImplementedError)
         host = url.host(address).strip("[]")
         try:

@@ -37,6 +37,7 @@ from archiver.fetch.request import user_agent
 from archiver.frontier import cookies as cookie_rows
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import Cookie, PatternTally
+from archiver.policy import cookie_files
 from archiver.policy.limits import GlobalLimits, GroupLimits
 from archiver.policy.schedule import Schedule
 from archiver.policy.scope import Scope
@@ -47,8 +48,6 @@ from archiver.storage import open_file, replace_file, storage
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
-
-MAX_COOKIE_FILE = 64 << 20  # bytes
 
 
 def identity_of(settings: Settings) -> WarcIdentity:
@@ -194,7 +193,7 @@ def given_cookies(layout: Layout) -> list[Cookie]:
     """Return the cookies that `put_cookies` has written, and the database does not hold yet."""
     try:
         with open_file(layout.loaded_cookies) as file:
-            return cookie_rows.cookies_of(file.read(MAX_COOKIE_FILE))
+            return cookie_rows.cookies_of(file.read(cookie_files.MAX_FILE))
     except FileNotFoundError:
         return []
     except ValueError:

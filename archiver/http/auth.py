@@ -53,7 +53,7 @@ class ConnectionLogin:
 
     forwarded: bool = False  # requests go to a proxy, which may share its own connections to the site
     tls: Any = None  # the SSLObject of the connection, if it has TLS
-    user: str = ""  # who is logged in, or about to be; "" is nobody
+    user: str = ""  # who is logged in, or about to be; "" means no user
     handshake: Handshake | None = None
     token: bytes | None = None  # of the server, for the next request to answer
     unfit: bool = False  # a request of another user came up, and needs another connection

@@ -19,6 +19,7 @@ HEADER = "# Netscape HTTP Cookie File"
 HTTP_ONLY = "#HttpOnly_"
 FIELDS = 7
 MAX_COOKIES = 20_000  # of one file
+MAX_FILE = 64 << 20  # bytes of one file; a browser's database has one or two megabytes
 WORDS = {"TRUE": True, "FALSE": False}
 SHOWN = 60  # characters of what is wrong in a message
 
@@ -131,7 +132,7 @@ def check_bounds(cookies: Iterable[Cookie]) -> None:
             raise ConfigError(f"more than {MAX_COOKIES} cookies")
 
 
-def text_of(cookies: Iterable[Cookie]) -> str:
+def cookies_txt(cookies: Iterable[Cookie]) -> str:
     """Return *cookies* as a cookies.txt. It has no mark for HttpOnly: wget would take such lines for comments."""
     return "".join(f"{line}\n" for line in (HEADER, "", *map(_line, cookies)))
 

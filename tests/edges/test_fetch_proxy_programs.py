@@ -99,7 +99,7 @@ def test_danted_says_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("WORD", "hunter2")
     closed = f"http://127.0.0.1:{free_port()}/"
     with danted(PROXY, logins=True) as port, RawServer(otherwise=keep(ANSWER)) as server:
-        for login in ("", "nobody-here:env:WORD@"):
+        for login in ("", "unknown-user:env:WORD@"):
             error = failure(tmp_path, f"socks5://{login}127.0.0.1:{port}", server.url())
             assert isinstance(error, ProxyError)
             assert error.refused, error.reason

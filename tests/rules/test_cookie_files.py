@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from archiver.errors import ConfigError
 from archiver.model import Cookie
-from archiver.policy.cookie_files import check_bounds, cookies_in, text_of
+from archiver.policy.cookie_files import check_bounds, cookies_in, cookies_txt
 from archiver.policy.cookies import DOMAIN_COOKIES, is_for
 
 NOW = 1_800_000_000.0
@@ -110,7 +110,7 @@ COOKIES = st.builds(
 
 @given(st.lists(COOKIES, max_size=5))
 def test_what_is_written_is_read_again(cookies: list[Cookie]) -> None:
-    assert list(cookies_in(text_of(cookies), NOW)) == cookies
+    assert list(cookies_in(cookies_txt(cookies), NOW)) == cookies
 
 
 @given(st.text(st.characters(max_codepoint=255)) | st.lists(TEXT, max_size=9).map("\t".join))
