@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,8 +31,8 @@ from fixtures.crawl_in_process import crawl, settings
 from fixtures.debian import NotToBeHad
 from fixtures.forks import Forks
 from fixtures.log import Log, Row
-from fixtures.ports import free_port
-from fixtures.pywb_server import archiver_replay, plain_wayback, wait_for
+from fixtures.ports import free_port, run_server
+from fixtures.pywb_server import archiver_replay, plain_wayback
 from fixtures.rawserver import RawServer, Route, Sendable, keep
 from fixtures.replayweb_page import Capture, hosted, opened_at
 from fixtures.sites import message, ok, page
@@ -494,12 +493,8 @@ def server_of(name: str, folder: Path) -> Iterator[str]:
     words = ("-X", "-f", path) if name == "apache2" else ("-p", str(folder), "-c", path)
     program = command(name)
     assert program is not None
-    with subprocess.Popen((program, *words), stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_for(port)
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            process.terminate()
+    with run_server(port, program, *words):
+        yield f"http://127.0.0.1:{port}/"
 
 
 @pytest.mark.parametrize("name", ["apache2", "nginx"])
