@@ -7,6 +7,7 @@ Kerberos where its library is installed, which may need fewer tokens.
 
 import hashlib
 import logging
+import struct
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from types import ModuleType
@@ -56,8 +57,10 @@ class SpnegoHandshake:
             raise HandshakeError(f"it needs a package: {INSTALL}")
         self.scheme = scheme
         self._made = 0
-        # A token that it cannot parse raises ValueError; a GSSAPI library without a feature, NotImplementedError.
-        self._errors = (module.exceptions.SpnegoError, ValueError, NotImplementedError)
+        # A broken token raises ValueError, LookupError or struct.error in the package's parser. A GSSAPI library
+        # that does not have a feature raises NotImplementedError.
+        broken = ValueError, LookupError, struct.error
+        self._errors = (module.exceptions.SpnegoError, *broken, NotImplementedError)
         host = url.host(address).strip("[]")
         try:
             self._context: Any = module.client(

@@ -4,8 +4,10 @@ import hashlib
 import re
 import signal
 import ssl
+import struct
 import subprocess
 import sys
+from base64 import b64encode
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from fixtures.forks import Forks
 from fixtures.log import Row
 from fixtures.negotiating_site import DOMAIN, PASSWORD, USER, NegotiatingSite, users
 from fixtures.proxies import needs_tinyproxy, tinyproxy
-from fixtures.rawserver import RawServer, Sendable
+from fixtures.rawserver import RawServer, Sendable, keep
 from fixtures.site_with_login import MEMBERS, PLEASE, MembersSite
 from fixtures.site_with_login import PASSWORD as FORM_PASSWORD
 from fixtures.site_with_login import USER as FORM_USER
@@ -127,6 +129,26 @@ def test_a_server_without_end(tmp_path: Path) -> None:
         crawl(tmp_path / "c", server.url(), auth=rule(server.url()), robots="ignore", host_concurrency=1)
         found = statuses(tmp_path / "c", server.url())
     assert found == {"/": [401] * (1 + MOST_STEPS)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "target_info"),
+    [(2, b""), (2, b"\x02"), (2, b"\x07\0\1\0a"), (2, b"\x02\0\xff\xffa"), (9, b"")],
+)
+def test_a_broken_token_ends_the_handshake(tmp_path: Path, kind: int, target_info: bytes) -> None:
+    """The parser of the package raises errors of several types."""
+    flags, place = 0xA2898205, 56
+    head = struct.pack("<8sIHHI", b"NTLMSSP", kind, 0, 0, place) + struct.pack("<I8s8x", flags, b"12345678")
+    token = head + struct.pack("<HHI8x", len(target_info), len(target_info), place) + target_info
+    wants = b"HTTP/1.1 401 No\r\nWWW-Authenticate: NTLM%s\r\nContent-Length: 0\r\n\r\n"
+
+    def broken(row: Row) -> Sendable:
+        return keep(wants % (b" " + b64encode(token) if b"\r\nauthorization: ntlm" in row.request.lower() else b""))
+
+    with RawServer({}, otherwise=broken) as server:
+        ending = crawl(tmp_path / "c", server.url(), auth=rule(server.url()), robots="ignore", host_concurrency=1)
+        assert set(statuses(tmp_path / "c", server.url())["/"]) == {401}
+    assert ending.code is ExitCode.NO_SEED
 
 
 def test_urls_outside_of_the_space_never_use_a_connection_that_is_logged_in(tmp_path: Path) -> None:
