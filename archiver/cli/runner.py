@@ -18,13 +18,13 @@ from archiver.cli.progress import Display, follow
 from archiver.cli.terminal import complain
 from archiver.collection.index import MERGE_WIDTH
 from archiver.crawl.commit import ROOM, ROOM_LARGE
+from archiver.crawl.crawler_process import event_loop
 from archiver.crawl.stats import Snapshot
 from archiver.fetch.spool import IN_MEMORY
 from archiver.fetch.wire import MOST_IDLE
 from archiver.model import ExitCode
 
 THIRD = 3
-UV_THREADS = "128"  # half of uvloop's threads resolve names; with the default of 4 a slow name server delays all
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -121,7 +121,7 @@ def run_crawl(
             stop.close()
             return await asyncio.to_thread(afterwards, outcome)
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=event_loop()) as runner:
         return runner.run(run_and_finish(StopSignals(drain_timeout)))
 
 
@@ -163,15 +163,6 @@ def _handle_signals(stop: StopSignals) -> Iterator[None]:
 def _is_ignored(number: signal.Signals) -> bool:
     """Return whether the process ignores a closed terminal because `nohup` started it."""
     return number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # not on every system
-    except ImportError:
-        return None
-    os.environ.setdefault("UV_THREADPOOL_SIZE", UV_THREADS)
-    return uvloop.new_event_loop
 
 
 FILES_PER_REQUEST = 3  # a socket, a spool file, and an idle connection

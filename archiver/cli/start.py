@@ -221,7 +221,8 @@ def check_disk_space(directory: Path, settings: Settings) -> None:
 
 def run_and_report(directory: Path, settings: Settings, verbosity: int, existing: ExistingCrawl) -> ExitCode:
     """Run the crawl in *directory* until it ends, write its reports, and print how it ended."""
-    from archiver.crawl.build import open_crawl
+    from archiver.crawl.build import open_crawl, open_processes
+    from archiver.crawl.processes import crawlers_of
 
     if verbosity > 0:
         log_to_stderr(debug=verbosity > 1)
@@ -230,8 +231,9 @@ def run_and_report(directory: Path, settings: Settings, verbosity: int, existing
     if verbosity > SILENT and (warning := contact_warning(settings)):
         complain(warning)
     settings = _within_open_files(settings)
+    opening = open_crawl if crawlers_of(settings) == 1 else open_processes
     return run_crawl(
-        open_crawl(
+        opening(
             directory,
             settings,
             resume=existing.resume,

@@ -8,6 +8,7 @@ idempotent: a line that is in two files is written once. A merge of a few lines 
 line: a binary search finds the place of each, and the bytes between two places are copied unread.
 """
 
+import glob
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -174,6 +175,10 @@ class Index:
         """Remove the runs, which are part of index.cdxj for certain or not wanted."""
         _remove(self._runs())
         self._notify_replays()
+
+    def forget_runs_of(self, warc: str) -> None:
+        """Remove the runs of *warc*, whose crawler has died; they are made again from the database."""
+        _remove(self._folder.glob(f"run-{glob.escape(warc)}*.cdxj"))
 
     def _notify_replays(self) -> None:
         """Set a later time on the folder, so that a running pywb looks at it again.

@@ -113,6 +113,11 @@ class Lock:
             time.sleep(PAUSE)
         return str(Holder())
 
+    @property
+    def fileno(self) -> int:
+        """The open file. A process that inherits it holds the lock too."""
+        return self._file.fileno()
+
     def __enter__(self) -> Self:
         return self
 

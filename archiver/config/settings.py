@@ -25,6 +25,7 @@ from archiver.config.option_types import (
     SECONDS_OR_NONE,
     SIZE,
     TEXT,
+    OptionType,
     Rate,
     choice,
 )
@@ -98,11 +99,25 @@ class PolitenessSettings:
     )
 
 
+PROCESSES = OptionType(  # 0: one for each processor core
+    "N|auto",
+    'a whole number of 1 or more, or "auto"',
+    lambda given: 0 if given == "auto" else COUNT.read(given),
+    lambda value: value or "auto",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
     """When to stop, and how many requests to make at once."""
 
     concurrency: int = setting(32, COUNT, "Send at most N requests at once, over all hosts.")
+    processes: int = setting(
+        1,
+        PROCESSES,
+        "Crawl with N processes, which share the hosts. auto: one for each processor core. One host is always crawled "
+        "by one process.",
+    )
     slow_concurrency: int = setting(
         256,
         NUMBER,

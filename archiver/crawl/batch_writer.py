@@ -118,6 +118,12 @@ class Journal:
             self._log.close()
             self._index.finish()
 
+    def leave(self) -> None:
+        """Let a replay see everything; the supervisor finishes the index when all crawlers have ended."""
+        with self._lock:
+            self._log.close()
+            self._index.flush()
+
     def abandon(self) -> None:
         """Close the log; the index can be built again."""
         with self._lock:

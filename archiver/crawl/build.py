@@ -9,9 +9,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from archiver.clock import Clock
 from archiver.collection import safe_paths
@@ -27,14 +27,16 @@ from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.commit import Committer
+from archiver.crawl.crawler_process import CrawlerTask
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
 from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
-from archiver.crawl.form_login import FormLogin
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
-from archiver.crawl.logins import Logins
+from archiver.crawl.login.form_login import FormLogin
+from archiver.crawl.login.logins import Logins
 from archiver.crawl.outside_changes import OutsideChanges, Renew
+from archiver.crawl.processes import Supervisor, crawlers_of
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
@@ -75,6 +77,23 @@ EARLIER_CRAWLS = 10  # in which we look for a payload: each costs one more query
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A collection that is ready for a crawler."""
+
+    layout: Layout
+    settings: Settings
+    secrets: Secrets
+    frontier: SqliteFrontier
+    rules: CurrentRules
+    index: Index
+    known: tuple[str, ...]  # seeds that *rules* know
+    others: tuple[OtherIndex, ...]  # archives whose payloads count as stored
+    began: float  # the run, in seconds since the epoch
+    resume: bool  # hosts may have been asked just before
+    crawler: tuple[str, int] = "", 1  # our name, if others share the frontier, and how many there are at least
+
+
 @asynccontextmanager
 async def open_crawl(
     directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = "", cookies: Sequence[Cookie] = ()
@@ -84,48 +103,111 @@ async def open_crawl(
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
     were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
     """
-    secrets, clock, layout = read_secrets(settings), Clock(), _made(directory, settings)
     async with AsyncExitStack() as stack:
-        stack.enter_context(Lock(layout.lock))
-        put_cookies(layout, cookies)
-        if not resume:
-            put_settings(layout, text, read)
-        frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
-        known = await _agreed(layout, frontier, text, read) if resume else []
-        visit_rules = await learned_rules(settings, frontier, secrets)
-        by_host, index = visit_rules.settings, Index(layout.indexes)
-        sent = SettingsByHost(secrets.filled(settings))
-        if resume:
-            from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
+        opened, _ = await _opened(stack, directory, settings, cookies, _Texts(resume, text, read))
+        crawl, writers, journal = await _put_together(stack, opened)
+        yield crawl
+        await close_files(opened.layout, opened.frontier, writers, journal)
 
-            await catch_up(layout, frontier, visit_rules, index, clock.now())
-        rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, clock.now()))
-        await frontier.add_seeds(settings.seeds)
-        guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
-        fetcher = _fetcher(stack, layout, sent, guard)
-        journal = Journal(index, CrawlLog(layout.log), clock)
-        stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
-        others = await asyncio.to_thread(_others, layout, settings.dedup)
-        writers = _writers(layout, settings, journal, rules, clock, others)
+
+@asynccontextmanager
+async def open_processes(
+    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = "", cookies: Sequence[Cookie] = ()
+) -> AsyncIterator[Supervisor]:
+    """Do the same for a crawl with several crawlers."""
+    async with AsyncExitStack() as stack:
+        opened, lock = await _opened(stack, directory, settings, cookies, _Texts(resume, text, read))
+        yield Supervisor(opened, lock.fileno, crawlers_of(settings))
+        await asyncio.to_thread(opened.index.finish)
+        await _finish_index(opened.layout, opened.frontier)
+
+
+@asynccontextmanager
+async def join_crawl(task: CrawlerTask) -> AsyncIterator[Crawl]:
+    """Open the running crawl that *task* describes, for one more crawler."""
+    settings, layout = task.settings, Layout(task.directory)
+    secrets = read_secrets(settings)
+    async with AsyncExitStack() as stack:
+        frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
+        memory = stack.enter_context(open_earlier_crawls(layout))
+        rules = CurrentRules(await learned_rules(settings, frontier, secrets), memory)
+        others = () if settings.dedup.dedup == "off" else indexes_of(settings.dedup.dedup_from, layout.directory)
+        held = layout, settings, secrets, frontier, rules, Index(layout.indexes), task.known, others
+        opened = Opened(*held, task.began, task.resume, (task.name, task.crawlers))
+        crawl, writers, journal = await _put_together(stack, opened)
+        yield crawl
         for writer in writers:
-            stack.callback(writer.abandon)
-        schedule = schedule_of(settings, clock.now(), resume=resume or rules.memory is not None)
-        room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
-        health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
-        groups, robots = GroupsOfHosts(settings.politeness, by_host, settings.seeds), RobotsCache(by_host)
-        blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock)
-        earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
-        requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
-        forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
-        logins = Logins((frontier, schedule, visit_rules.session), clock, by_host, forms, owners)
-        policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins, leases)
-        dispatcher = Dispatcher(frontier, schedule, policies, rules)
-        renew = _renewal(layout, rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
-        changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
-        committer = Committer(frontier, schedule, writers, clock)
-        work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
-        yield Crawl(Parts(*work, logins, leases, undiscovered), settings.limits, clock)
-        await close_files(layout, frontier, writers, journal)
+            await frontier.settle((), await writer.close())
+        await asyncio.to_thread(journal.leave)
+
+
+class _Texts(NamedTuple):
+    """What to do with crawl.toml: see `open_crawl`."""
+
+    resume: bool
+    text: str
+    read: str
+
+
+async def _opened(
+    stack: AsyncExitStack, directory: Path, settings: Settings, cookies: Sequence[Cookie], texts: _Texts
+) -> tuple[Opened, Lock]:
+    """Return the collection in *directory*, locked and recovered."""
+    secrets, layout, now = read_secrets(settings), _made(directory, settings), Clock().now()
+    lock = stack.enter_context(Lock(layout.lock))
+    put_cookies(layout, cookies)
+    if not texts.resume:
+        put_settings(layout, texts.text, texts.read)
+    frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
+    known = await _agreed(layout, frontier, texts.text, texts.read) if texts.resume else []
+    visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)
+    if texts.resume:
+        from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
+
+        await catch_up(layout, frontier, visit_rules, index, now)
+    rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, now))
+    await frontier.add_seeds(settings.seeds)
+    others = await asyncio.to_thread(_others, layout, settings.dedup)
+    held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), others
+    return Opened(*held, Clock().now(), texts.resume or rules.memory is not None), lock
+
+
+async def _put_together(
+    stack: AsyncExitStack, opened: Opened
+) -> tuple[Crawl, tuple[BatchWriter, BatchWriter], Journal]:
+    """Return a crawl in *opened*, its two writers and their journal; *stack* abandons them after an error."""
+    layout, settings, secrets, frontier, rules = (
+        opened.layout,
+        opened.settings,
+        opened.secrets,
+        opened.frontier,
+        opened.rules,
+    )
+    clock, by_host, sent = Clock(), rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
+    guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
+    fetcher = _fetcher(stack, layout, sent, guard)
+    journal = Journal(opened.index, CrawlLog(layout.log), clock)
+    stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
+    writers = _writers(opened, journal, clock)
+    for writer in writers:
+        stack.callback(writer.abandon)
+    schedule = schedule_of(settings, opened.began, resume=opened.resume)
+    room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
+    health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
+    groups, robots = GroupsOfHosts(settings.politeness, by_host, settings.seeds), RobotsCache(by_host)
+    blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock, *opened.crawler)
+    earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
+    session = rules.visit_rules.session
+    requests = Requests(fetcher, schedule, earlier, session, clock, RequestLimits.of(settings.limits))
+    forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
+    logins = Logins((frontier, schedule, session), clock, by_host, forms, owners)
+    policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins, leases)
+    dispatcher = Dispatcher(frontier, schedule, policies, rules)
+    renew = _renewal(layout, rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
+    changes = OutsideChanges(frontier, dispatcher, opened.known, renew)
+    committer = Committer(frontier, schedule, writers, clock)
+    work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
+    return Crawl(Parts(*work, logins, leases, undiscovered), settings.limits, clock), writers, journal
 
 
 async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
@@ -248,20 +330,16 @@ async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress",
         return result
 
 
-def _writers(
-    layout: Layout,
-    settings: Settings,
-    journal: Journal,
-    rules: CurrentRules,
-    clock: Clock,
-    others: Sequence[OtherIndex],
-) -> tuple[BatchWriter, BatchWriter]:
+def _writers(opened: Opened, journal: Journal, clock: Clock) -> tuple[BatchWriter, BatchWriter]:
     """Return the quick writer and the slow one; they share the serial numbers of files."""
+    layout, settings, (crawler, _) = opened.layout, opened.settings, opened.crawler
     identity = identity_of(settings)
+    if crawler:
+        identity = replace(identity, host=crawler)
     if is_private(layout.database):  # it holds cookies of the user, and the request records will
         identity = replace(identity, private=True)
     serials = itertools.count(next_serial(layout))
-    indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
+    indexes, folders = [one.cdxj for one in opened.others], [one.folders for one in opened.others]
     suspected = suspects(layout.spool)
 
     def writer(*, slow: bool) -> BatchWriter:
@@ -272,15 +350,15 @@ def _writers(
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
-        mark = Mark(layout.spool / MARK.format(int(slow)))
+        mark = Mark(layout.spool / MARK.format(f"{crawler}{int(slow)}"))
         read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
         if settings.dedup.dedup == "off":
-            return BatchWriter(archive, journal, rules, clock, read, slow=slow)
-        earlier = ExternalArchives(ExternalIndex(layout.scratch, indexes), folders) if others else None
+            return BatchWriter(archive, journal, opened.rules, clock, read, slow=slow)
+        earlier = ExternalArchives(ExternalIndex(layout.scratch, indexes), folders) if opened.others else None
         past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
         known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
         once = DedupWriter(archive, known, settings.dedup.dedup_min_size, earlier)
-        return BatchWriter(once, journal, rules, clock, read, slow=slow)
+        return BatchWriter(once, journal, opened.rules, clock, read, slow=slow)
 
     return writer(slow=False), writer(slow=True)
 
@@ -303,6 +381,11 @@ async def close_files(
     for writer in writers:
         await frontier.settle((), await writer.close())
     await asyncio.to_thread(journal.close)
+    await _finish_index(layout, frontier)
+
+
+async def _finish_index(layout: Layout, frontier: Frontier) -> None:
+    """Mark the files as indexed; then the crawl leaves nothing else behind."""
     await frontier.mark_indexed()
     with contextlib.suppress(OSError):  # something foreign lies in it: not ours to remove
         layout.spool.rmdir()

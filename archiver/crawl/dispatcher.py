@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from archiver.config.settings import SettingsByHost
 from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.leases import Leases
-from archiver.crawl.logins import Logins
+from archiver.crawl.login.logins import Logins
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts
 from archiver.crawl.visit import ROBOTS_EXCLUDED, Visited, refusal
 from archiver.errors import Failure, FetchError
@@ -192,14 +192,16 @@ class Dispatcher:
         Give hosts back if we have more than our share.
         """
         self._look = True
-        await self._leases.share(MAX_HOSTS)
-        hosts = [host for host in self._schedule.hosts() if host.needs_news(now)]
-        waiting = await self._frontier.waiting([host.id for host in hosts]) if hosts else {}
-        for host in hosts:
-            if waiting.get(host.id, 0) > len(host.outstanding):
+        waiting = await self._frontier.waiting(tuple(self._schedule.leased()))
+        for host in tuple(self._schedule.hosts()):
+            if host.needs_news(now) and waiting.get(host.id, 0) > len(host.outstanding):
                 self._schedule.refresh(host.id)
+        await self._leases.share(MAX_HOSTS, waiting)
         gated = [host.id for host in self._schedule.hosts() if self._robots.gated(host)]
-        await self._resolve(gated)
+        for row in await self._frontier.hosts(gated) if gated else ():
+            if row.robots is not None:  # another crawler has fetched it, for a host of its own
+                await self._read_robots(row)
+                self._schedule.refresh(row.id)
         if cookies:
             await self._restore_cookies(self._schedule.hosts())
 
@@ -216,7 +218,7 @@ class Dispatcher:
         self._look = False
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
             await self._leases.give_back(now)
-        room = min(HOSTS_AT_ONCE, await self._leases.room(MAX_HOSTS))
+        room = min(HOSTS_AT_ONCE, self._leases.room(MAX_HOSTS))
         leased = frozenset(self._schedule.leased())
         rows = await self._frontier.due_hosts(now, room, leased, self._quotas) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room

@@ -7,6 +7,7 @@ more, and what is under way finishes. An error of storage or a bug ends everythi
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher
 from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.leases import RENEW_EVERY, Leases
-from archiver.crawl.logins import Logins
+from archiver.crawl.login.logins import Logins
 from archiver.crawl.outside_changes import OutsideChanges
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
@@ -93,24 +94,20 @@ class Crawl:
         self._cut_short()
 
     async def run(self) -> CrawlEnding:
-        """Crawl until the end. Everything that was committed is safe, whatever happens."""
+        """Crawl until the end, as the only crawler. Everything that was committed is safe, whatever happens."""
+        return await recorded(self._frontier, self._clock, self.work)
+
+    async def work(self) -> CrawlEnding | None:
+        """Crawl until nothing is left or something stops the crawl; return what did."""
         counts = await self._frontier.counts()
         self._counts.begin(counts)
         self._spent = counts.visited
-        await self._frontier.begin_run(self._clock.now())
         try:
             await self._run()
         except BaseExceptionGroup as group:
-            error = _first(group)
-            with suppress(ArchiveError):  # the database may be what failed; then the run counts as cut off
-                code = ExitCode.STORAGE if isinstance(error, ArchiveError) else ExitCode.BUG
-                await self._frontier.end_run(code, str(error), self._clock.now())
-            raise error from group
-        counts = await self._frontier.counts()
-        self._counts.begin(counts)
-        ending = concluded(self._stop, counts)
-        await self._frontier.end_run(ending.code, ending.reason, self._clock.now())
-        return ending
+            raise first_error(group) from group
+        self._counts.begin(await self._frontier.counts())
+        return self._stop
 
     def snapshot(self) -> Snapshot:
         """Return the crawl as it is now."""
@@ -372,7 +369,22 @@ class Crawl:
         self._spent -= claim.counts
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+async def recorded(frontier: Frontier, clock: Clock, work: Callable[[], Awaitable[CrawlEnding | None]]) -> CrawlEnding:
+    """Record a run in *frontier* while *work* crawls, which returns what stopped it; return how the run ended."""
+    await frontier.begin_run(clock.now())
+    try:
+        stop = await work()
+    except Exception as error:
+        with suppress(ArchiveError):  # the database may be what failed; then the run counts as cut off
+            code = ExitCode.STORAGE if isinstance(error, ArchiveError) else ExitCode.BUG
+            await frontier.end_run(code, str(error), clock.now())
+        raise
+    ending = concluded(stop, await frontier.counts())
+    await frontier.end_run(ending.code, ending.reason, clock.now())
+    return ending
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the error that ended the crawl: storage errors first, because others follow from them."""
     storage, _ = group.split(ArchiveError)
     error: BaseException = storage or group

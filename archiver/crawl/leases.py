@@ -5,7 +5,8 @@ no request starts in the last part of the leases, by our own clock. If another c
 lost: visits under way end, and then the crawler begins again without leases.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from archiver.clock import Clock
 from archiver.frontier.port import LEASE, Frontier, HostRow
@@ -22,12 +23,14 @@ NEVER = float("inf")
 class Leases:
     """Takes, renews and gives back what *schedule* has leased."""
 
-    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock, name: str = "") -> None:
-        """*name*: of this crawler, if others share the frontier."""
+    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock, name: str = "", crawlers: int = 1) -> None:
+        """*name*: of this crawler, if others share the frontier. *crawlers*: that will join at least."""
         self._frontier = frontier
         self._schedule = schedule
         self._clock = clock
         self._name = name
+        self._crawlers = crawlers
+        self._share_left = 0  # hosts that we may lease before the next look at our share
         self.lost = False
 
     @property
@@ -63,6 +66,7 @@ class Leases:
         for row, limit in zip(rows, limits, strict=True):
             if row.id in ago:
                 taken.append(fresh.get(row.id, row))
+                self._share_left -= 1
                 state, not_before = taken[-1].throttle, taken[-1].not_before
                 self._schedule.lease(row.id, row.key, not_before, state=state, limits=limit)
                 if row.id in fresh and groups[row.id] not in filled:
@@ -82,31 +86,34 @@ class Leases:
         """Release hosts with nothing to do, and groups of which no host is left."""
         await self._release(self._schedule.releasable(now))
 
-    async def room(self, most: int) -> int:
+    def room(self, most: int) -> int:
         """Return how many more hosts we may lease: *most* in all, but no more than our share of those with URLs."""
         left = most - len(self._schedule)
-        if not self._name:
-            return left
-        return min(left, await self._frontier.share(most) - sum(host.busy for host in self._schedule.hosts()))
+        return min(left, self._share_left) if self._name else left
 
-    async def share(self, most: int) -> None:
-        """Give back groups that have not begun, while we have more hosts with URLs than our share."""
-        excess = -await self.room(most)
-        if excess <= 0:
-            return
+    async def share(self, most: int, waiting: Mapping[int, int]) -> None:
+        """Compute our share of the hosts with URLs. While we have more, let whole groups finish and give them back.
+
+        *waiting*: the number of URLs that wait on each of our hosts. *most*: hosts that a crawler may lease.
+        """
         groups: dict[str, list[LeasedHost]] = {}
         for host in self._schedule.hosts():
             groups.setdefault(host.group.key, []).append(host)
-        resting = [each for each in groups.values() if not any(host.at_work for host in each)]
-        released: list[LeasedHost] = []
-        for hosts in sorted(resting, key=lambda each: sum(host.done for host in each)):
-            busy = sum(host.busy for host in hosts)
-            if 0 < busy <= excess:
-                excess -= busy
-                released += hosts
-        if released:
+        leaving = [hosts for hosts in groups.values() if any(host.leaving for host in hosts)]
+        staying = [hosts for hosts in groups.values() if not any(host.leaving for host in hosts)]
+        kept = sum(waiting.get(host.id, 0) > 0 for hosts in staying for host in hosts)
+        share = await self._frontier.share(most, self._crawlers)
+        for hosts in sorted(staying, key=lambda each: sum(host.done for host in each)):
+            busy = sum(waiting.get(host.id, 0) > 0 and not host.backing_off for host in hosts)
+            if 0 < busy <= kept - share:
+                kept -= busy
+                leaving.append(hosts)
+        self._share_left = share - kept
+        for host in chain.from_iterable(leaving):
+            host.leave()
+        if released := [hosts for hosts in leaving if all(host.at_rest for host in hosts)]:
             await self._frontier.settle((), (), self._schedule.take_unsaved())
-            await self._release(host.id for host in released)
+            await self._release(host.id for hosts in released for host in hosts)
 
     async def _release(self, hosts: Iterable[int]) -> None:
         """Release *hosts*, and give back the groups that have no other."""

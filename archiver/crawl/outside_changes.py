@@ -34,7 +34,7 @@ class OutsideChanges:
             return False
         self.next_look = now + LOOK_EVERY
         written = await self._frontier.written_by_others()
-        if written.rows and self._dispatcher.shares:
+        if self._dispatcher.shares:
             await self._dispatcher.hear(now, cookies=written.cookies)
         if not written.orders:
             return False

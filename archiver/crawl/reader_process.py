@@ -46,6 +46,7 @@ from archiver.crawl.reader_process import serve
 serve(memory)
 """
 MARK = "reading-{}"  # the name of a mark; each writer has one
+MOST_MARKS = 1000
 _LONGEST_MARK = 4096
 _READY = b"r"
 _LENGTH = struct.Struct(">Q")
@@ -84,7 +85,7 @@ class Mark:
 def suspects(folder: Path) -> frozenset[str]:
     """Return the URLs of documents that were being read when an earlier process ended, by its marks in *folder*."""
     found: set[str] = set()
-    for path in (folder / MARK.format(number) for number in range(2)):
+    for path in sorted(folder.glob(MARK.format("*")))[:MOST_MARKS]:
         with suppress(OSError, ArchiveError), open_file(path) as file:
             found.add(file.read(_LONGEST_MARK).decode("utf-8", "replace").strip())
     return frozenset(found - {""})

@@ -27,7 +27,7 @@ from archiver.config.settings import (
     key_of,
 )
 from archiver.config.toml import parse, toml_value
-from archiver.crawl.authentication import Authenticator
+from archiver.crawl.login.authentication import Authenticator
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.session import Session
 from archiver.crawl.visit_rules import HostVisitRules, LogoutLinks, VisitRules

@@ -6,7 +6,7 @@ from dataclasses import replace
 from archiver import url
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
-from archiver.crawl.authentication import AUTHENTICATING, Authenticator
+from archiver.crawl.login.authentication import AUTHENTICATING, Authenticator
 from archiver.extract.exchange import is_page
 from archiver.fetch.wire import UNVERIFIED
 from archiver.http.auth import ConnectionLogin

@@ -8,6 +8,7 @@ reach a terminal.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from archiver.frontier.port import Counts, Settled
@@ -31,6 +32,13 @@ Why = Literal[
     "",
 ]
 
+BY_RANK: tuple[Phase, ...] = (
+    "crawling",
+    "writing",
+    "draining",
+    "offline",
+    "waiting",
+)  # of a crawl with several crawlers
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls
 BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
 
@@ -107,7 +115,7 @@ class Counters:
     def snapshot(self, now: float, state: Phase, tally: UrlCounts, hosts: Iterable[HostLine] = ()) -> Snapshot:
         """Return the crawl at *now*, with the busiest of *hosts*."""
         lines = tuple(hosts)
-        busiest = sorted(lines, key=lambda line: (-line.active, -line.waiting, line.key))[:BUSIEST]
+        busiest = sorted(lines, key=_rank)[:BUSIEST]
         return Snapshot(
             state=state,
             elapsed=max(0.0, now - self._started),
@@ -126,6 +134,10 @@ class Counters:
     def _forget(self, now: float) -> None:
         while self._seconds and self._seconds[0][0] <= now - WINDOW:
             self._seconds.popleft()
+
+
+def _rank(line: HostLine) -> tuple[int, int, str]:
+    return -line.active, -line.waiting, line.key
 
 
 def waited_for(hosts: Iterable[HostLine]) -> str:
@@ -154,6 +166,35 @@ def concluded(stop: CrawlEnding | None, counts: Counts) -> CrawlEnding:
     if not counts.good_seeds:
         return CrawlEnding(ExitCode.NO_SEED, reason or "no seed gave a usable answer")
     return CrawlEnding(ExitCode.DONE, reason or "done")
+
+
+def added_up(
+    running: Sequence[Snapshot], ended: Sequence[Snapshot], counts: Counts, elapsed: float, state: Phase | None
+) -> Snapshot:
+    """Return a crawl of several crawlers: those *running*, and those that have *ended*, in which nothing runs.
+
+    *counts*: of the frontier. *state*: unless what the crawlers do decides.
+    """
+    states = {each.state for each in running}
+    busiest: Phase = next((one for one in BY_RANK if one in states), "waiting")
+    hosts = sorted(chain.from_iterable(each.hosts for each in running), key=_rank)[:BUSIEST]
+    waits = [each.waiting_for for each in running if each.waiting_for]
+    every = [*running, *ended]
+    return Snapshot(
+        state=state or busiest,
+        elapsed=elapsed,
+        done=counts.archived,
+        waiting=counts.waiting,
+        failed=counts.failed,
+        excluded=counts.excluded,
+        active=sum(each.active for each in running),
+        received=sum(each.received for each in every),
+        rate=sum(each.rate for each in running),
+        hosts=tuple(hosts),
+        waiting_for=waits[0] if waits and len(waits) == len(running) else "",
+        visits=sum(each.visits for each in every),
+        unwritten=sum(each.unwritten for each in running),
+    )
 
 
 class CrawlCounts:

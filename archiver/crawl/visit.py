@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
-from archiver.crawl.authentication import AUTHENTICATING
+from archiver.crawl.login.authentication import AUTHENTICATING
 from archiver.crawl.visit_rules import ERRORS, VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, nofollow_rule, payload, referrer_policy

@@ -69,11 +69,12 @@ def latest(db: Connection, name: str) -> int:
     return int(db.row("SELECT coalesce(max(id), 0) FROM crawlers WHERE name = ?", (name,))[0])
 
 
-def share(db: Connection, me: CrawlerAtTime, most: int) -> int:
-    """Return the number of hosts that each living crawler may lease, so that all hosts with URLs are leased evenly."""
-    (crawlers,) = db.row(f"SELECT count(*) FROM crawlers WHERE {ALIVE}", {"now": me.now})  # noqa: S608  a constant
-    (hosts,) = db.row(WAITING_HOSTS, (most * max(crawlers, 1),))
-    return int(-(-hosts // max(crawlers, 1)))
+def share(db: Connection, me: CrawlerAtTime, most: int, crawlers: int) -> int:
+    """Return how many hosts each crawler may lease, so that all get the same number; *crawlers*: there are at least."""
+    (alive,) = db.row(f"SELECT count(*) FROM crawlers WHERE {ALIVE}", {"now": me.now})  # noqa: S608  a constant
+    parts = max(alive, crawlers)
+    (hosts,) = db.row(WAITING_HOSTS, (most * parts,))
+    return int(-(-hosts // parts))
 
 
 def renew(db: Connection, me: CrawlerAtTime) -> bool:

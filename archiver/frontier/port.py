@@ -178,8 +178,11 @@ class Frontier(Protocol):
     async def act_for(self, name: str) -> None:
         """Settle as the latest crawler of this *name*, which has died, would have done. Then `leave` for it."""
 
-    async def share(self, most: int) -> int:
-        """Return how many hosts each crawler may lease, so that all get the same number; at most *most*."""
+    async def share(self, most: int, crawlers: int) -> int:
+        """Return how many hosts each crawler may lease, so that all get the same number; at most *most*.
+
+        *crawlers*: will join at least.
+        """
 
     async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
         """Return the number of URLs that wait on each of *hosts*."""

@@ -137,9 +137,9 @@ class SqliteFrontier(Connections):
         """Settle as the latest crawler of this *name*, which has died, would have done."""
         self._crawler = await self._read(leases.latest, name)
 
-    async def share(self, most: int) -> int:
-        """Return how many hosts each crawler may lease, so that all get the same number; at most *most*."""
-        return await self._read(leases.share, self._me, most)
+    async def share(self, most: int, crawlers: int) -> int:
+        """Return how many hosts each of at least so many *crawlers* may lease; at most *most*."""
+        return await self._read(leases.share, self._me, most, crawlers)
 
     async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
         """Return the number of URLs that wait on each of *hosts*."""

@@ -141,6 +141,7 @@ class LeasedHost:
     done: int = 0
     waiting: int = 0  # URLs in the frontier, as of the latest refill
     later: float = NEVER  # when more URLs in the frontier become due
+    leaving: bool = False  # another crawler may have it as soon as nothing is under way
     needs_refill: bool = False  # the frontier has something that the window lacks
     # its place in the schedule
     waits_for: PolitenessGroup | None = None  # the group that must open first, if nothing else is missing
@@ -182,19 +183,19 @@ class LeasedHost:
         return not (self.window or self.active or self.outstanding or self.needs_refill or self.backing_off)
 
     @property
-    def busy(self) -> bool:
-        """True if it has URLs, as far as is known."""
-        return not self.idle or self.waiting > 0
+    def at_rest(self) -> bool:
+        """True if nothing is under way, so that another crawler could take it over."""
+        return not (self.active or self.outstanding or self.needs_refill)
 
-    @property
-    def at_work(self) -> bool:
-        """True if another crawler could not take it over at once."""
-        return bool(self.active or self.outstanding or self.backing_off)
+    def leave(self) -> None:
+        """Hand out no more URLs."""
+        self.leaving, self.later = True, NEVER
+        self.window.clear()
 
     def needs_news(self, now: float) -> bool:
         """Return True if it would ask for URLs that another crawler has found for it."""
         closed = self.memory.paused or self.memory.awaits_login or self.quota_reached or self.earliest > now
-        return not (self.window or self.needs_refill or closed)
+        return not (self.window or self.needs_refill or self.leaving or closed)
 
     def wait(self, until: float) -> None:
         """Start no request before *until*."""

@@ -155,7 +155,7 @@ class Schedule:
     def refresh(self, host_id: int) -> None:
         """Ask for a refill: the frontier may have something new for the host."""
         host = self._hosts.get(host_id)
-        if host is not None and not host.needs_refill:
+        if host is not None and not (host.needs_refill or host.leaving):
             host.needs_refill = True
             self._to_refill.append(host)
 

@@ -18,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator
 from archiver.config.auth import AUTH
 from archiver.config.host_rules import HOST_RULE
 from archiver.config.logins import LOGIN
-from archiver.crawl.authentication import MOST_ANSWERS
+from archiver.crawl.login.authentication import MOST_ANSWERS
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.auth_servers import PASSWORD, USER, apache, command, lighttpd, nginx

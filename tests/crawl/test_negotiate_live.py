@@ -18,7 +18,7 @@ from spnego.channel_bindings import GssChannelBindings
 from archiver.config.auth import AUTH
 from archiver.config.logins import LOGIN
 from archiver.config.option_types import Rate
-from archiver.crawl.authentication import MOST_STEPS
+from archiver.crawl.login.authentication import MOST_STEPS
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import COMMAND, archiver

@@ -49,6 +49,7 @@ from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import scan
 from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
+ENDING = ".warc.gz"
 CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
 
 ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
@@ -129,6 +130,16 @@ class Recovery:
                 where,
             )
         return Recovered(self._adoption.adopted, tuple(self._cut), tuple(self._damaged))
+
+    async def finish_files_of(self, crawler: str) -> list[str]:
+        """Recover the open files of one *crawler*, which has died; return their names. Other crawlers go on."""
+        known = {row.name: row.committed for row in await self._frontier.files() if not row.closed}
+        found = {path.name.removesuffix(OPEN): 0 for path in self._layout.archive.glob(f"*{OPEN}")}
+        names = [name for name in {**found, **known} if name.endswith(f"-{crawler}{ENDING}")]
+        for name in names:
+            await self._finish(name, known.get(name, 0))
+        closed = {row.name for row in await self._frontier.files() if row.closed}
+        return [name for name in names if name in closed]
 
     def _unknown(self, known: Container[str]) -> list[Path]:
         """Return unfinished files of this crawl that are not *known*. Raises `ArchiveError` for a finished one."""
@@ -255,16 +266,29 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
     for file in await frontier.files():
         if file.indexed or not file.closed:
             continue
-        after = -1
-        while captures := await frontier.captures(file.name, after, CAPTURES_AT_ONCE):
-            index.add(captures)
-            after = captures[-1].response.offset
-        after = -1
-        while resources := await frontier.resources(file.name, after, CAPTURES_AT_ONCE):
-            index.add(resources)
-            after = resources[-1].span.offset
-        index.close_file(file.name)
+        await _add_lines(frontier, index, file.name)
     await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
+
+
+async def _add_lines(frontier: Frontier, index: Index, name: str) -> None:
+    """Add the lines of the closed file *name* to *index*, from the database."""
+    after = -1
+    while captures := await frontier.captures(name, after, CAPTURES_AT_ONCE):
+        index.add(captures)
+        after = captures[-1].response.offset
+    after = -1
+    while resources := await frontier.resources(name, after, CAPTURES_AT_ONCE):
+        index.add(resources)
+        after = resources[-1].span.offset
+    index.close_file(name)
+
+
+async def recover_crawler(layout: Layout, frontier: Frontier, rules: VisitRules, index: Index, crawler: str) -> None:
+    """Recover the files of one *crawler* that has died, while others go on, and complete *index*."""
+    recovery = Recovery(layout, frontier, rules)
+    for name in await recovery.finish_files_of(crawler):
+        await asyncio.to_thread(index.forget_runs_of, name)
+        await _add_lines(frontier, index, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from secrets import token_hex
 from archiver import url
 from archiver.config.auth import AuthRule
 from archiver.config.settings import SettingsByHost
-from archiver.crawl.handshake import INSTALL, HandshakeError, SpnegoHandshake, library, schemes, token_in
+from archiver.crawl.login.handshake import INSTALL, HandshakeError, SpnegoHandshake, library, schemes, token_in
 from archiver.crawl.secrets import Secrets
 from archiver.fetch.private_networks import normalized_host
 from archiver.fetch.wire import UNVERIFIED

@@ -20,7 +20,7 @@ from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.logins import COOKIE, REACHED, Login
 from archiver.config.option_types import Pattern
 from archiver.config.secrets import PLAIN
-from archiver.crawl.authentication import AUTHENTICATING
+from archiver.crawl.login.authentication import AUTHENTICATING
 from archiver.crawl.requests import Requests
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.visit import Visited

@@ -16,7 +16,7 @@ from archiver.clock import Clock
 from archiver.config.logins import Login
 from archiver.config.option_types import Pattern
 from archiver.config.settings import SettingsByHost
-from archiver.crawl.form_login import FormLogin, LoginResult, Result, shows
+from archiver.crawl.login.form_login import FormLogin, LoginResult, Result, shows
 from archiver.crawl.session import Session
 from archiver.crawl.visit import Visited
 from archiver.extract.exchange import is_robots

@@ -1,0 +1,1 @@
+"""Passwords, handshakes and login forms: how a crawl gets to pages that only users see."""

@@ -1,0 +1,261 @@
+"""One crawl with several crawler processes, `--processes N`.
+
+The supervisor holds the collection's lock, begins and ends the run, and starts the crawlers. They share the frontier,
+and each has WARC files and index lines of its own. If one dies, the supervisor recovers its files and starts it again;
+the others go on meanwhile. It passes signals on, adds up what the crawlers report, and ends the crawl at limits that
+count for all of them together. See docs/decisions/0060-leases-in-the-database.md.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import pickle
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archiver.clock import Clock
+from archiver.config.settings import Settings
+from archiver.crawl.crawler_process import CUT, DRAIN, LENGTH, PROGRAM, CrawlerTask, Ended, Failed, Logged, packed
+from archiver.crawl.engine import first_error, recorded
+from archiver.crawl.rules import identity_of, learned_rules
+from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up
+from archiver.errors import ArchiveError
+from archiver.frontier.port import Counts
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import ExitCode
+
+if TYPE_CHECKING:
+    from archiver.crawl.build import Opened
+
+COUNT_EVERY = 1.0  # seconds between two counts of the frontier …
+COUNT_SHARE = 20  # … but never more than a twentieth of the time
+MOST_DEATHS = 5  # of one crawler without a visit in between: starting it again would not help
+LONGEST_MESSAGE = 1 << 24  # bytes
+ENDING = 60.0  # seconds for a crawler to commit what it has, once the supervisor gives up
+
+log = logging.getLogger(__name__)
+
+
+def crawlers_of(settings: Settings) -> int:
+    """Return the number of crawlers that *settings* ask for; a crawl that logs in has only one."""
+    wanted = settings.limits.processes or cores()
+    number = min(wanted, settings.limits.concurrency)
+    if number > 1 and settings.fetch.login:
+        log.warning("a crawl with --login runs in one process")
+        return 1
+    return number
+
+
+def cores() -> int:
+    """Return the number of processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def part_of(settings: Settings, number: int, which: int) -> Settings:
+    """Return *settings* for crawler *which* of *number*, with its part of the limits on requests at once.
+
+    The supervisor watches the limits on time and bytes.
+    """
+    limits = settings.limits
+    part = replace(
+        limits,
+        concurrency=_part(limits.concurrency, number, which),
+        slow_concurrency=_part(limits.slow_concurrency, number, which),
+        max_bytes=0,
+        max_time=0.0,
+    )
+    return replace(settings, limits=part)
+
+
+def _part(whole: int, number: int, which: int) -> int:
+    return (which + 1) * whole // number - which * whole // number
+
+
+@dataclass(slots=True, eq=False)
+class Crawler:
+    """One crawler: its process, which may be started again, and its latest report."""
+
+    task: CrawlerTask
+    process: asyncio.subprocess.Process | None = None
+    shown: Snapshot | None = None
+    past: list[Snapshot] = field(default_factory=list)  # the last ones of earlier processes
+    result: Ended | Failed | None = None
+    deaths: int = 0  # without a visit in between
+
+    def order(self, order: bytes) -> None:
+        """Give an order to the process, if it runs."""
+        if self.process is not None and self.process.stdin is not None:
+            with suppress(OSError, RuntimeError):  # it has ended meanwhile
+                self.process.stdin.write(order)
+
+
+class Supervisor:
+    """A crawl with several crawlers, each of which is a process; `run` it once."""
+
+    def __init__(self, opened: "Opened", lock: int, number: int) -> None:
+        """*lock*: the open file that keeps other runs out of the collection. *number*: of crawlers."""
+        self._opened = opened
+        self._lock = lock
+        self._clock = Clock()
+        host = identity_of(opened.settings).host
+        self._crawlers = [Crawler(self._task(f"{host}~{which + 1}", number, which)) for which in range(number)]
+        self._stop: CrawlEnding | None = None
+        self._counts = Counts(0, 0, 0, 0, 0, 0, 0)
+        self._received_before = 0  # bytes, in earlier runs
+
+    def _task(self, name: str, number: int, which: int) -> CrawlerTask:
+        opened, level = self._opened, logging.getLogger("archiver").getEffectiveLevel()
+        settings = part_of(opened.settings, number, which)
+        run = opened.began, opened.resume, opened.known
+        return CrawlerTask(opened.layout.directory.absolute(), settings, name, number, *run, level)
+
+    async def run(self) -> CrawlEnding:
+        """Crawl until all crawlers have ended."""
+        return await recorded(self._opened.frontier, self._clock, self._work)
+
+    def snapshot(self) -> Snapshot:
+        """Return the whole crawl as it is now."""
+        running = [each.shown for each in self._crawlers if each.shown is not None]
+        past = [one for each in self._crawlers for one in each.past]
+        return added_up(running, past, self._counts, self._clock.now() - self._opened.began, self._phase())
+
+    def _phase(self) -> Phase | None:
+        if any(each.process is None and each.result is None for each in self._crawlers):
+            return "recovering"
+        return "draining" if self._stop else None
+
+    def drain(self) -> None:
+        """Let no crawler start a new request; what is under way finishes."""
+        self._end(ExitCode.STOPPED, "stopped by a signal", DRAIN)
+
+    def cut(self) -> None:
+        """Let all crawlers cut off their requests, and commit the rest."""
+        self._end(ExitCode.STOPPED, "stopped by a signal", CUT)
+
+    def _end(self, code: ExitCode, reason: str, order: bytes = DRAIN) -> None:
+        if self._stop is None or (code is ExitCode.STOPPED and self._stop.code is not ExitCode.STOPPED):
+            self._stop = CrawlEnding(code, reason)
+        for each in self._crawlers:
+            each.order(order)
+
+    async def _work(self) -> CrawlEnding | None:
+        self._counts = await self._opened.frontier.counts()
+        self._received_before = self._counts.received
+        try:
+            async with asyncio.TaskGroup() as group:
+                watch = group.create_task(self._watch())
+                await asyncio.gather(*(group.create_task(self._keep(each)) for each in self._crawlers))
+                watch.cancel()
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from errors
+        self._counts = await self._opened.frontier.counts()
+        done = [each.result.stop for each in self._crawlers if isinstance(each.result, Ended) and each.result.stop]
+        return self._stop or next(iter(done), None)
+
+    async def _watch(self) -> None:
+        """Count the URLs of the frontier, and end the crawl at limits for all crawlers together."""
+        limits = self._opened.settings.limits
+        while True:
+            began = self._clock.now()
+            self._counts = await self._opened.frontier.counts()
+            now = self._clock.now()
+            if limits.max_time and now >= self._opened.began + limits.max_time:
+                self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
+            if limits.max_bytes and self._received_before + self.snapshot().received >= limits.max_bytes:
+                self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
+            await asyncio.sleep(max(COUNT_EVERY, COUNT_SHARE * (now - began)))
+
+    async def _keep(self, crawler: Crawler) -> None:
+        """Run *crawler* until it ends; if it dies, recover its files and start it again."""
+        while crawler.result is None:
+            await self._started(crawler)
+            try:
+                await self._hear(crawler)
+                code = await self._ended(crawler)
+            except BaseException:
+                await asyncio.shield(self._ended(crawler))
+                raise
+            visits = crawler.shown.visits if crawler.shown is not None else 0
+            if crawler.shown is not None:
+                crawler.past.append(crawler.shown)
+                crawler.shown = None
+            if isinstance(crawler.result, Failed):
+                raise (ArchiveError if crawler.result.storage else RuntimeError)(crawler.result.reason)
+            if crawler.result is None:
+                crawler.deaths = 1 if visits else crawler.deaths + 1
+                await self._recover(crawler, code)
+                if self._stop:
+                    return
+
+    async def _started(self, crawler: Crawler) -> None:
+        """Start the process of *crawler*."""
+        path = json.dumps([path or str(Path.cwd()) for path in sys.path])
+        crawler.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-c",
+            PROGRAM,
+            path,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(self._lock,),
+        )
+        crawler.order(packed(crawler.task))
+        if self._stop:
+            crawler.order(DRAIN)
+
+    async def _hear(self, crawler: Crawler) -> None:
+        """Take the messages of *crawler* until its process ends."""
+        assert crawler.process is not None
+        assert crawler.process.stdout is not None
+        pipe = crawler.process.stdout
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                size = LENGTH.unpack(await pipe.readexactly(LENGTH.size))[0]
+                message = pickle.loads(await pipe.readexactly(min(size, LONGEST_MESSAGE)))  # noqa: S301 - from our own process
+                match message:
+                    case Snapshot():
+                        crawler.shown = message
+                    case Logged():
+                        logging.getLogger(message.logger).log(message.level, "%s", message.text)
+                    case Ended():
+                        crawler.shown, crawler.result = message.last, message
+                        if message.stop is not None and message.stop.code is not ExitCode.DONE:
+                            self._end(message.stop.code, message.stop.reason)
+                    case Failed():
+                        crawler.result = message
+
+    async def _ended(self, crawler: Crawler) -> int:
+        """Wait until the process of *crawler* has ended, which it does at the latest now; return its exit code."""
+        process = crawler.process
+        assert process is not None
+        if process.stdin is not None:
+            process.stdin.close()  # it cuts its requests then
+        try:
+            async with asyncio.timeout(ENDING):
+                code = await process.wait()
+        except TimeoutError:
+            process.kill()
+            code = await process.wait()
+        crawler.process = None
+        return code
+
+    async def _recover(self, crawler: Crawler, code: int) -> None:
+        """Settle what *crawler*, which has died, had stored, and give its leases back."""
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        log.warning("crawler %s ended by %s; its files are recovered", crawler.task.name, how)
+        if crawler.deaths > MOST_DEATHS:
+            raise RuntimeError(f"crawler {crawler.task.name} ended by {how}, {crawler.deaths} times in a row")
+        from archiver.crawl.recovery.recover import recover_crawler  # noqa: PLC0415 - most crawls need none
+
+        opened = self._opened
+        async with await SqliteFrontier.open(opened.layout.database) as frontier:
+            await frontier.act_for(crawler.task.name)
+            rules = await learned_rules(opened.settings, frontier, opened.secrets)
+            await recover_crawler(opened.layout, frontier, rules, opened.index, crawler.task.name)
+            await frontier.leave({})
