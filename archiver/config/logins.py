@@ -129,7 +129,7 @@ def _read(given: Any) -> Login:
         raise ConfigError(f"a login is a text; write, for example, {EXAMPLE}")
     try:
         page, *words = shlex.split(given)
-    except ValueError:  # its message, or ours, could show a secret
+    except ValueError:  # a message with the input could show a secret
         raise ConfigError(
             f"a login is a URL and NAME=VALUE, with quotes in pairs; write, for example, {EXAMPLE}"
         ) from None

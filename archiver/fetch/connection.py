@@ -69,8 +69,8 @@ class RawProtocol(ResponseHandler):
         self.wire: Wire | None = None
         self.origin = ""
         self.answer: SharedLookup | None = None  # the DNS answer that led here
-        self.proxy: Proxy | None = None  # between us and the site, whose address …
-        self.site: str | None = None  # … is this, if we know it
+        self.proxy: Proxy | None = None  # the connection goes through it
+        self.site: str | None = None  # the address of the site behind the proxy, if we know it
         self.exchanges = 0
         self.early: list[bytes] = []  # bytes that the server sent before the first request
         self.raw_transport: asyncio.Transport | None = None  # like `transport`, but set until the end

@@ -46,7 +46,7 @@ class SharedCpu:
         self._free = float("-inf")  # when the waits of all costly responses end
 
     async def wait(self, wire: Wire, spent: float) -> None:
-        """Wait because of *spent* seconds of CPU time; meanwhile the system buffers what arrives on *wire*."""
+        """Wait because of *spent* seconds of CPU time. The system buffers what arrives on *wire* until then."""
         now = asyncio.get_running_loop().time()
         self._free = max(self._free, now) + PATIENCE * spent
         wire.pause()

@@ -67,10 +67,10 @@ def keeps_connection(exchange: Exchange | None) -> bool:
 
 
 def own_error(exchange: Exchange) -> str:
-    """Return in words which error a proxy of the kind http reports; "" if the answer is the site's.
+    """Return the text of the error that a proxy of the kind http reports; "" if the answer is the site's.
 
-    squid names the error in a field. If it comes from a squid at the site, ours adds a second Via. tinyproxy adds Via
-    only to what it passes on. A site that imitates this just looks unreachable.
+    squid names the error in a field. If the site runs squid too, our proxy adds a second Via. tinyproxy adds Via only
+    to answers of the site. A site that imitates an error only looks unreachable.
     """
     framing = exchange.framing
     if framing.status < 400:

@@ -29,9 +29,9 @@ HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
 MAX_HEAD = 16 << 10  # bytes of a proxy's answer to CONNECT
 
 
-OWN_TIMEOUT = 86_400.0  # seconds: that of python-socks, which never comes before ours
+OWN_TIMEOUT = 86_400.0  # seconds: for python-socks, so long that our own timeout always comes first
 _LOGIN_REFUSED = ("No acceptable authentication", "authentication failure")  # python-socks says it in words alone
-_SITE_FAILED = {1, 2, 3, 4, 5, 6, 8, 0x5B}  # SOCKS replies that are about the site, or forbid it
+_SITE_FAILED = {1, 2, 3, 4, 5, 6, 8, 0x5B}  # SOCKS replies: the site fails, or the proxy forbids it
 _USER_REFUSED = {0x5C, 0x5D}  # SOCKS4 replies about identd
 
 

@@ -59,7 +59,7 @@ def absolute_form(request: bytes, origin: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """How hosts with the same settings are asked, and how far their answers are read."""
+    """The header lines of requests to hosts with the same settings, and the limits of their responses."""
 
     fields: bytes  # header lines of every request
     fields_for_strangers: bytes  # the same without headers that may be secret

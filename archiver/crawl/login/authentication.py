@@ -39,9 +39,9 @@ from archiver.http.form_post import FormPost
 from archiver.model import Claim, Exchange
 
 AUTHENTICATING = "authenticating"  # a note: the next request for the URL answers the challenge of this answer
+MOST_ANSWERS = 3  # for one URL in one run: a server may refuse a nonce as too old more than once
 MOST_STEPS = 8  # the same for handshakes: several connections may be logged in at once
-MOST_ANSWERS = 3  # for one URL in one run: a server may find a nonce too old, several times if others used it up
-MOST_FOLDERS = 64  # whose challenge we remember
+MOST_FOLDERS = 64  # whose challenges we remember
 MOST_URLS = 10_000  # that may be about to be answered
 MOST_DOMAIN = 100  # URLs in the domain of a Digest challenge that are read
 
@@ -61,7 +61,7 @@ class KnownChallenge:
         """Return True if a Digest answer may be sent ahead to *address*."""
         return self.challenge.scheme == "digest" and (not self.domain or address.startswith(self.domain))
 
-    def go_on(self, nonce: str) -> None:
+    def use_nonce(self, nonce: str) -> None:
         """Use *nonce* from now on."""
         parameters = ((name, nonce if name == "nonce" else value) for name, value in self.challenge.parameters)
         self.challenge, self.count = replace(self.challenge, parameters=tuple(parameters)), 0
@@ -74,9 +74,9 @@ class ProtectionSpace:
     name: str  # its URL
     credentials: Credentials
     user: str  # the key of connections on which its user is logged in
-    schemes: tuple[str, ...] | None = None  # to answer, the best one last; None as long as no server has asked
+    schemes: tuple[str, ...] | None = None  # to answer, the best one last; None until a server has asked
     worked: bool = False  # the server has accepted them once
-    refused: bool = False  # it never did, and refused them
+    refused: bool = False  # the server has refused them, and never accepted them
     warned: set[str] = field(default_factory=set)
     by_folder: dict[str, KnownChallenge] = field(default_factory=dict)  # the latest is last
 
@@ -108,7 +108,7 @@ class ProtectionSpace:
         """Use *nonce* after that of the Digest answer which was *sent*, unless a later one is in use."""
         for known in self.by_folder.values():
             if nonce and sent.scheme == "digest" and known.challenge.get("nonce") == sent.get("nonce"):
-                known.go_on(nonce)
+                known.use_nonce(nonce)
 
     def drop(self, scheme: str) -> None:
         """Do not use *scheme* any more."""

@@ -17,7 +17,7 @@ from archiver import url
 from archiver.http.auth import Credentials
 from archiver.http.challenges import challenges
 
-TOKENS = 2  # of ours, at most: Negotiate with NTLM waits for the server's last word, which comes with the page
+TOKENS = 2  # of ours, at most: Negotiate with NTLM waits for the server's last token, which comes with the page
 INSTALL = "pip install 'warchiver[negotiate]'"
 
 

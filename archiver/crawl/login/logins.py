@@ -42,14 +42,14 @@ class LoginState(Enum):
 
 @dataclass(slots=True)
 class LoginCase:
-    """One login form, and what came of it in this run."""
+    """One login form, and the results of its logins in this run."""
 
     rule: Login
     domain: str
     logged_out: Pattern | None
     state: LoginState = LoginState.UNKNOWN
     done: int = 0  # logins
-    since: float = 0.0  # seconds since the epoch: the last login was done then
+    since: float = 0.0  # seconds since the epoch: time of the last login
     not_before: float = 0.0
     running: bool = False
     reason: str = ""
@@ -147,7 +147,7 @@ class Logins:
         return host.robots is None and self._settings.of(host.key).politeness.robots != "ignore"
 
     async def log_in(self, case: LoginCase, host: LeasedHost) -> None:
-        """Do the login of *case*, whose page is on *host*."""
+        """Log in with the form of *case*. Its page is on *host*."""
         try:
             if not self._session.domains(case.origin):
                 done = LoginResult(Result.REFUSED, "cookies are off for this host, or a Cookie header replaces them")
