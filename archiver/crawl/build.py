@@ -26,6 +26,7 @@ from archiver.collection.named_files import archive_use, secret_uses, tls_uses, 
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
+from archiver.crawl.budget import Budget, SharedBudget
 from archiver.crawl.commit import Committer
 from archiver.crawl.crawler_process import CrawlerTask
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
@@ -191,11 +192,12 @@ async def _put_together(
     writers = _writers(opened, journal, clock)
     for writer in writers:
         stack.callback(writer.abandon)
-    schedule = schedule_of(settings, opened.began, resume=opened.resume)
+    name, crawlers = opened.crawler
+    schedule = schedule_of(settings, opened.began, resume=opened.resume, crawlers=crawlers)
     room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
     health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
     groups, robots = GroupsOfHosts(settings.politeness, by_host, settings.seeds), RobotsCache(by_host)
-    blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock, *opened.crawler)
+    blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock, name, crawlers)
     earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
     session = rules.visit_rules.session
     requests = Requests(fetcher, schedule, earlier, session, clock, RequestLimits.of(settings.limits))
@@ -207,7 +209,8 @@ async def _put_together(
     changes = OutsideChanges(frontier, dispatcher, opened.known, renew)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
-    return Crawl(Parts(*work, logins, leases, undiscovered), settings.limits, clock), writers, journal
+    budget = SharedBudget(settings, frontier, schedule, clock) if name else Budget(settings.limits.max_urls)
+    return Crawl(Parts(*work, logins, leases, budget, undiscovered), settings.limits, clock), writers, journal
 
 
 async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:

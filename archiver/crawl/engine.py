@@ -15,6 +15,7 @@ from archiver.clock import Clock
 from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
 from archiver.config.settings import LimitSettings
 from archiver.crawl.batch_writer import BatchWriter
+from archiver.crawl.budget import Budget
 from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher
 from archiver.crawl.host_health import BlockedHosts, HostHealth
@@ -53,6 +54,7 @@ class Parts:
     changes: OutsideChanges
     logins: Logins
     leases: Leases
+    budget: Budget
     undiscovered: UndiscoveredUrls | None = None
 
 
@@ -81,7 +83,7 @@ class Crawl:
         self._visits: set[asyncio.Task[None]] = set()
         self._probe: asyncio.Task[None] | None = None  # the only visit that may run while the network is lost
         self._stop: CrawlEnding | None = None  # why no request starts any more
-        self._spent = 0  # URLs that count for --max-urls
+        self._budget = parts.budget
         self._deciding = 0  # batches that are committed, and may still make URLs wait again
 
     def drain(self) -> None:
@@ -101,7 +103,7 @@ class Crawl:
         """Crawl until nothing is left or something stops the crawl; return what did."""
         counts = await self._frontier.counts()
         self._counts.begin(counts)
-        self._spent = counts.visited
+        self._budget.begin(counts.visited)
         try:
             await self._run()
         except BaseExceptionGroup as group:
@@ -128,7 +130,12 @@ class Crawl:
             for writer in self._committer.writers:
                 group.create_task(self._commit(writer))
             await self._leases.begin()
-            watches = self._watch_disk_space(), self._watch_requests(), self._keep_leases()
+            watches = (
+                self._watch_disk_space(),
+                self._watch_requests(),
+                self._keep_leases(),
+                self._budget.keep(self._news.set),
+            )
             watching = [group.create_task(watch) for watch in watches]
             await self._plan(group)
             while self._visits:
@@ -162,7 +169,7 @@ class Crawl:
             if claim is None:
                 return
             refused = self._dispatcher.refusal(claim)
-            self._spent += refused is None and claim.counts
+            self._budget.spent += refused is None and claim.counts
             task = group.create_task(self.visit(claim, refused))
             self._visits.add(task)
             if refused is None:
@@ -182,22 +189,17 @@ class Crawl:
 
     def _earliest(self) -> float:
         """Return when any request may start; infinity while something else must happen first."""
-        if self._full or self._requests.full(len(self._visits) + self._committer.pending):
+        if self._budget.full or self._requests.full(len(self._visits) + self._committer.pending):
             return NEVER  # a visit that is not committed is one that a crash would repeat, so it counts as under way
         if self._health.network.lost and self._probe is not None and not self._probe.done():
             return NEVER
         return self._health.network.next_start
 
-    @property
-    def _full(self) -> bool:
-        """True if --max-urls is reached, so that no more claims are handed out."""
-        return 0 < self._limits.max_urls <= self._spent
-
     async def _over(self, now: float) -> bool:
         """Return True if nothing runs and nothing waits, neither now nor later."""
         if self._visits or self._committer.pending or self._deciding or self._dispatcher.busy or self._news.is_set():
             return False
-        if self._full:
+        if self._budget.used_up:
             self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
             return True
         if self._schedule.to_refill(1) or self._schedule.next_pick() <= now or self._logins.pending:
@@ -265,7 +267,7 @@ class Crawl:
         """Count an answer for the limits on URLs, bytes and work."""
         claim, error, exchange = visited.claim, visited.error, visited.exchange
         if error is not None and error.failure in (Failure.PRIVATE, Failure.PROXY):
-            self._spent -= claim.counts  # we never went there
+            self._budget.spent -= claim.counts  # we never went there
         if exchange is not None:
             self._dispatcher.received(claim.host, exchange.response.length)
             if (head := exchange.framing.head_length) > LARGE_HEAD:
@@ -366,7 +368,7 @@ class Crawl:
     def _returned(self, claim: Claim) -> None:
         """Take *claim* back: its URL stays queued."""
         self._dispatcher.returned(claim)
-        self._spent -= claim.counts
+        self._budget.spent -= claim.counts
 
 
 async def recorded(frontier: Frontier, clock: Clock, work: Callable[[], Awaitable[CrawlEnding | None]]) -> CrawlEnding:

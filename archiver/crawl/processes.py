@@ -36,6 +36,7 @@ COUNT_EVERY = 1.0  # seconds between two counts of the frontier …
 COUNT_SHARE = 20  # … but never more than a twentieth of the time
 MOST_DEATHS = 5  # of one crawler without a visit in between: starting it again would not help
 LONGEST_MESSAGE = 1 << 24  # bytes
+OF_ONE = frozenset((ExitCode.DONE, ExitCode.STOPPED))  # ends of one crawler that do not end the others
 ENDING = 60.0  # seconds for a crawler to commit what it has, once the supervisor gives up
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def cores() -> int:
 def part_of(settings: Settings, number: int, which: int) -> Settings:
     """Return *settings* for crawler *which* of *number*, with its part of the limits on requests at once.
 
-    The supervisor watches the limits on time and bytes.
+    The supervisor watches the limits on time and bytes. The crawlers share the others through the frontier.
     """
     limits = settings.limits
     part = replace(
@@ -154,8 +155,8 @@ class Supervisor:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
         self._counts = await self._opened.frontier.counts()
-        done = [each.result.stop for each in self._crawlers if isinstance(each.result, Ended) and each.result.stop]
-        return self._stop or next(iter(done), None)
+        ends = [each.result.stop for each in self._crawlers if isinstance(each.result, Ended) and each.result.stop]
+        return self._stop or next((stop for stop in ends if stop.code is ExitCode.DONE), None)
 
     async def _watch(self) -> None:
         """Count the URLs of the frontier, and end the crawl at limits for all crawlers together."""
@@ -225,7 +226,7 @@ class Supervisor:
                         logging.getLogger(message.logger).log(message.level, "%s", message.text)
                     case Ended():
                         crawler.shown, crawler.result = message.last, message
-                        if message.stop is not None and message.stop.code is not ExitCode.DONE:
+                        if message.stop is not None and message.stop.code not in OF_ONE:
                             self._end(message.stop.code, message.stop.reason)
                     case Failed():
                         crawler.result = message

@@ -27,6 +27,7 @@ from archiver.config.settings import (
     key_of,
 )
 from archiver.config.toml import parse, toml_value
+from archiver.crawl.budget import ReservedStarts
 from archiver.crawl.login.authentication import Authenticator
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.session import Session
@@ -272,14 +273,19 @@ class GroupsOfHosts:
         )
 
 
-def schedule_of(given: Settings, now: float, *, resume: bool) -> Schedule:
-    """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
+def schedule_of(given: Settings, now: float, *, resume: bool, crawlers: int = 1) -> Schedule:
+    """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*.
+
+    *crawlers* share the limits on the whole crawl.
+    """
     settings = given.politeness
-    shared = settings.third_party_rate or settings.rate
-    rates = (*all_values_of(given, "rate"), shared, settings.global_rate)
+    third = settings.third_party_rate or settings.rate
+    rates = (*all_values_of(given, "rate"), third, settings.global_rate)
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0
-    total = GlobalLimits(settings.global_rate, settings.bandwidth)
+    together = crawlers > 1 and settings.global_rate.starts > 0
+    reserved = ReservedStarts(settings.global_rate, crawlers, not_before) if together else None
+    total = GlobalLimits(settings.global_rate, settings.bandwidth, reserved)
     return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, total=total)
 
 

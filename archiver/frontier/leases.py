@@ -4,6 +4,11 @@ A crawler joins and gets a number that is never used again. All its leases end a
 by one row. Another crawler may take a group over when that time has passed. From then on the former one can renew
 nothing, and its settlements enter captures only. See docs/decisions/0060-leases-in-the-database.md.
 
+Crawlers also share a budget: URLs, starts of requests and bytes a second. A crawler says what it has spent and what it
+would like, several times a second, in one transaction. A URL counts as soon as a crawler has it in hand. A start is a
+place in time that is given away once; one that is not used is lost. Bytes are paid afterwards, with time in which no
+request starts. So the sum over all crawlers never exceeds a limit, whichever crawlers come, go or die.
+
 The clock is the monotonic one of this machine, which all processes on it share and no one can set. Only durations cross
 the port, because another machine has another clock. Everything here runs in the caller's transaction, or only reads.
 """
@@ -13,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from archiver.frontier.database import Connection
-from archiver.frontier.port import LEASE
+from archiver.frontier.port import LEASE, CrawlLimits, Grant, Wish
 
 NEVER = float("inf")
 
@@ -55,6 +60,7 @@ WHERE leases.crawler = ? AND hosts.id IN (SELECT value FROM json_each(?))
 
 def clear(db: Connection) -> None:
     """Forget all crawlers: none of them runs any more."""
+    db.execute("DELETE FROM budget")
     db.execute("DELETE FROM leases")
     db.execute("DELETE FROM crawlers")
 
@@ -142,3 +148,39 @@ def until_free(db: Connection, me: CrawlerAtTime) -> float:
     """Return the seconds until the leases of another crawler may end; infinity if there is no other."""
     ends = db.row(OTHERS_ALIVE, me._asdict())[0] if me.crawler else None
     return NEVER if ends is None else float(ends) - me.now
+
+
+AHEAD = 0.5  # seconds: no place in time is given away earlier
+
+VISITED = "SELECT coalesce(sum(visited), 0) FROM hosts"
+OTHERS = f"SELECT coalesce(sum(urls), 0) FROM crawlers WHERE id <> :crawler AND {ALIVE}"  # noqa: S608  a constant
+READ = "SELECT next_start, paid_until FROM budget"
+WRITE = """
+INSERT INTO budget (id, next_start, paid_until) VALUES (1, ?, ?)
+ON CONFLICT (id) DO UPDATE SET next_start = excluded.next_start, paid_until = excluded.paid_until
+"""
+
+
+def draw(db: Connection, me: CrawlerAtTime, limits: CrawlLimits, wish: Wish) -> Grant:
+    """Take what *wish* says off the budget, as far as there is so much."""
+    urls, used_up = _urls(db, me, limits, wish) if limits.urls else (wish.urls, False)
+    next_start, paid_until = db.row(READ) or (0.0, 0.0)
+    starts: list[float] = []
+    if limits.step:
+        next_start = max(next_start, me.now)
+        while len(starts) < wish.starts and next_start < me.now + AHEAD:
+            starts.append(next_start - me.now)
+            next_start += limits.step
+    if limits.bandwidth:
+        paid_until = max(paid_until, me.now) + wish.received / limits.bandwidth
+    db.execute(WRITE, (next_start, paid_until))
+    return Grant(urls, used_up, tuple(starts), max(0.0, paid_until - me.now))
+
+
+def _urls(db: Connection, me: CrawlerAtTime, limits: CrawlLimits, wish: Wish) -> tuple[int, bool]:
+    """Return how many further URLs the crawler may hand out, and whether none is left for anyone."""
+    visited = db.row(VISITED)[0]
+    left = limits.urls - visited - db.row(OTHERS, me._asdict())[0] - wish.in_hand
+    urls = max(0, min(wish.urls, left))
+    db.execute("UPDATE crawlers SET urls = ? WHERE id = ?", (wish.in_hand + urls, me.crawler))
+    return urls, visited >= limits.urls

@@ -26,6 +26,32 @@ class EarlierFind(NamedTuple):
     seed: str
 
 
+class CrawlLimits(NamedTuple):
+    """The limits on the whole crawl; 0 is no limit."""
+
+    urls: int = 0
+    step: float = 0.0  # seconds between two starts
+    bandwidth: int = 0  # bytes a second
+
+
+class Wish(NamedTuple):
+    """What a crawler has spent since it asked last, and what it would like."""
+
+    in_hand: int  # URLs that it has handed out, and that are not settled
+    urls: int  # further URLs
+    starts: int
+    received: int  # bytes
+
+
+class Grant(NamedTuple):
+    """What a crawler may spend until it asks again."""
+
+    urls: int
+    used_up: bool  # no crawler will get a URL any more
+    starts: tuple[float, ...]  # seconds from now
+    paid_in: float  # seconds until the bandwidth has had time for everything that was received
+
+
 LEASE = 60.0  # seconds from a renewal to the end of all leases of a crawler
 NO_THROTTLES: Mapping[int, ThrottleState] = MappingProxyType({})
 
@@ -183,6 +209,9 @@ class Frontier(Protocol):
 
         *crawlers*: will join at least.
         """
+
+    async def draw(self, limits: CrawlLimits, wish: Wish) -> Grant:
+        """Take what *wish* says off what all crawlers may spend together, as far as there is so much."""
 
     async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
         """Return the number of URLs that wait on each of *hosts*."""

@@ -193,8 +193,15 @@ CREATE TABLE crawlers (                                -- the processes that cra
     id    INTEGER PRIMARY KEY,                         -- never used again, so it is the epoch of its leases
     name  TEXT    NOT NULL,                            -- the same after a restart; part of the names of its WARC files
     ends  REAL    NOT NULL,                            -- when all its leases end unless they are renewed
-    ended INTEGER NOT NULL DEFAULT 0                   -- 1: it has left, or another crawler took a group over from it
+    ended INTEGER NOT NULL DEFAULT 0,                  -- 1: it has left, or another crawler took a group over from it
+    urls  INTEGER NOT NULL DEFAULT 0                   -- of --max-urls: in its hands, not settled
 ) STRICT;
+
+CREATE TABLE budget (                                  -- what all crawlers together have spent, in one row
+    id         INTEGER PRIMARY KEY,
+    next_start REAL NOT NULL,                          -- --global-rate: the next place in time that is not given away
+    paid_until REAL NOT NULL                           -- --bandwidth: when all bytes will have had their time
+) STRICT;                                              -- times: as those of leases
 
 CREATE TABLE leases (                                  -- politeness groups, each with the only crawler that asks its hosts
     politeness_group TEXT NOT NULL PRIMARY KEY,        -- as in policy/limits.py; a host alone: its id

@@ -17,14 +17,17 @@ from archiver.frontier.leases import CrawlerAtTime
 from archiver.frontier.port import (
     NO_THROTTLES,
     Counts,
+    CrawlLimits,
     EarlierFind,
     FileRow,
+    Grant,
     HostRow,
     HostWindow,
     InheritedThrottle,
     Selection,
     Settled,
     UrlWindow,
+    Wish,
     Written,
 )
 from archiver.frontier.recent_links import RecentLinks, Revision
@@ -140,6 +143,10 @@ class SqliteFrontier(Connections):
     async def share(self, most: int, crawlers: int) -> int:
         """Return how many hosts each of at least so many *crawlers* may lease; at most *most*."""
         return await self._read(leases.share, self._me, most, crawlers)
+
+    async def draw(self, limits: CrawlLimits, wish: Wish) -> Grant:
+        """Take what *wish* says off what all crawlers may spend together, as far as there is so much."""
+        return await self._write_unsynced(leases.draw, self._me, limits, wish)
 
     async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
         """Return the number of URLs that wait on each of *hosts*."""

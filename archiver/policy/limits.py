@@ -47,17 +47,6 @@ class GroupLimits:
         return self.group or str(host_id)
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalLimits:
-    """The limits on all hosts together; 0 is no limit."""
-
-    rate: Rate = Rate(0)
-    bandwidth: int = 0  # bytes a second
-
-
-UNLIMITED = GlobalLimits()
-
-
 class RateLimiter:
     """Limits how often requests start."""
 
@@ -132,6 +121,18 @@ class RateLimiter:
     def forgettable(self, now: float) -> bool:
         """Return True if no start is recent enough to count."""
         return not self._starts or self._starts[-1] + max(self._window, self._delay, self._learned) <= now
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalLimits:
+    """The limits on all hosts together; 0 is no limit."""
+
+    rate: Rate = Rate(0)
+    bandwidth: int = 0  # bytes a second
+    reserved: RateLimiter | None = None  # instead of *rate*, if other crawlers share it
+
+
+UNLIMITED = GlobalLimits()
 
 
 NO_LIMIT = float("inf")

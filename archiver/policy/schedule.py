@@ -49,12 +49,12 @@ class Schedule:
         self._newcomers: deque[LeasedHost] = deque()  # they wait for room
         self._to_refill: deque[LeasedHost] = deque()
         self._unsaved: list[LeasedHost] = []  # their throttles have changed
-        self._served = 0
+        self._served = self.received_bytes = 0
         self._now = not_before  # of the latest look
-        self._rate_limiter = RateLimiter(total.rate, not_before=not_before)
+        self.starts = total.reserved or RateLimiter(total.rate, not_before=not_before)
         self._reserved_until = -NEVER  # as of a group, for all hosts
         self._bandwidth = total.bandwidth
-        self._paid_until = -NEVER  # when everything received will have had its time
+        self.paid_until = -NEVER  # when everything received will have had its time
         self.active = 0  # requests under way, over all hosts
         self.closes = NEVER  # when the leases end, as far as starts are concerned
 
@@ -121,8 +121,7 @@ class Schedule:
         host.group.rate_limiter.inherit(before.rate_limiter)
         self._move(host, before, host.group)
         near, host.address_group = host.address_group, None
-        if near is not None:
-            self._move(host, near, None)
+        self._move(host, near, None)
         self._note(host, 0.0)
 
     def locate(self, host_id: int, address: str) -> bool:
@@ -196,8 +195,9 @@ class Schedule:
 
     def received(self, size: int, now: float) -> None:
         """Count *size* bytes; all hosts wait until the bandwidth has had time for them."""
+        self.received_bytes += size
         if self._bandwidth:
-            self._paid_until = max(self._paid_until, now) + size / self._bandwidth
+            self.paid_until = max(self.paid_until, now) + size / self._bandwidth
 
     def to_refill(self, most: int) -> list[int]:
         """Return the ids of at most *most* hosts whose windows should be filled again."""
@@ -288,7 +288,7 @@ class Schedule:
         self._served += 1
         self.active += 1
         claim = host.take(self._served, now)
-        gap = self._rate_limiter.gap
+        gap = self.starts.gap
         self._reserved_until = max(self._reserved_until, now - gap / 2) + gap
         if not host.window and host.waiting > 0:
             self.refresh(host.id)
@@ -304,7 +304,7 @@ class Schedule:
     def next_pick(self) -> float:
         """Return when `pick` may have something again, as far as is known now; infinity if the leases are over."""
         first = self._ready[0][0] if self._ready and self._now < self.closes else NEVER
-        return max(first, self._reserved_until, self._paid_until - BURST, self._rate_limiter.next(0.0))
+        return max(first, self._reserved_until, self.paid_until - BURST, self.starts.next(0.0))
 
     def admit(self, host_id: int, now: float, address: str = "") -> float:
         """Start a request and return *now*; or, if none may start, return the time at which to ask again.
@@ -320,7 +320,7 @@ class Schedule:
         return now
 
     def _count(self, host: LeasedHost, now: float) -> None:
-        self._rate_limiter.count(now)
+        self.starts.count(now)
         host.count_start(now)
 
     def count_attempt(self, host_id: int, now: float) -> None:
@@ -334,7 +334,7 @@ class Schedule:
         if not self.active:
             self._reserved_until = -NEVER
         elif not host.group.started:  # its request was handed out and never began
-            self._reserved_until -= self._rate_limiter.gap
+            self._reserved_until -= self.starts.gap
         host.finish(now)
         self._look(host, now)
         self._wake_group(now, *host.groups)
@@ -364,7 +364,7 @@ class Schedule:
 
     def _open(self, now: float) -> float:
         """Return when the limits on all hosts together permit a request; infinity if the leases are over."""
-        return max(self._rate_limiter.next(now), self._paid_until - BURST) if now < self.closes else NEVER
+        return max(self.starts.next(now), self.paid_until - BURST) if now < self.closes else NEVER
 
     def _look(self, host: LeasedHost, now: float) -> None:
         """Note when to look at *host* again: at a certain time, or when the group opens that it waits for."""

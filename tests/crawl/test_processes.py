@@ -13,6 +13,7 @@ from fixtures.archives import rows, warcs
 from fixtures.command import archiver, running
 from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
 
+BURSTS = 1.0  # seconds of the bandwidth that are used before the crawlers hear of each other
 OPTIONS = ("-o", "c", "--processes", "2", "--rate", "0", "--probe", "off", "--min-free-disk", "0")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 
@@ -81,3 +82,35 @@ def test_crawlers_end_when_the_supervisor_is_killed(tmp_path: Path) -> None:
         assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
     assert captures(tmp_path / "c").keys() == hosts.pages
     verified(tmp_path / "c")
+
+
+def test_limits_on_urls_count_for_all_crawlers(tmp_path: Path) -> None:
+    with several_hosts(pages=60) as hosts:
+        ran = archiver("crawl", *OPTIONS, "--max-urls", "50", "--robots", "ignore", *hosts.seeds, cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        assert "--max-urls 50 is reached" in ran.stderr
+        assert sum(hosts.asked().values()) == 50
+        ran = archiver("resume", "c", "--max-urls", "90", cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        assert sum(hosts.asked().values()) == 90
+    assert sum(captures(tmp_path / "c").values()) == 90
+
+
+def test_the_rate_on_all_hosts_holds_for_all_crawlers(tmp_path: Path) -> None:
+    with several_hosts(pages=10) as hosts:
+        ran = archiver("crawl", *OPTIONS, "--global-rate", "10", "--robots", "ignore", *hosts.seeds, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        times = sorted(row.arrived for server in hosts.servers for row in server.log)
+    assert len(times) == 40
+    assert max(sum(start <= time < start + 1 for time in times) for start in times) <= 10
+
+
+def test_the_bandwidth_holds_for_all_crawlers(tmp_path: Path) -> None:
+    with several_hosts(pages=12) as hosts:
+        options = ("--bandwidth", "2k", "--robots", "ignore", "--host-concurrency", "1")
+        ran = archiver("crawl", *OPTIONS, *options, *hosts.seeds, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        times = [row.arrived for server in hosts.servers for row in server.log]
+    (received,) = rows(tmp_path / "c", "SELECT sum(received) FROM hosts")[0]
+    assert isinstance(received, int)
+    assert max(times) - min(times) >= received / 2000 - 1 - BURSTS
