@@ -92,7 +92,7 @@ class Opened:
     others: tuple[OtherIndex, ...]  # archives whose payloads count as stored
     began: float  # the run, in seconds since the epoch
     resume: bool  # hosts may have been asked just before
-    crawler: tuple[str, int] = "", 1  # our name, if others share the frontier, and how many there are at least
+    crawler: tuple[str, int] = "", 0  # our name, if others share the frontier, and how many there are at least
 
 
 @asynccontextmanager

@@ -71,6 +71,8 @@ class Dispatcher:
         self._robots.begin(now)
         if self._look or now >= self.next_due or self._logins.missing_hosts():
             await self._lease(now)
+        if self._schedule.groups.unleased:
+            await self._leases.take_addresses()
         hosts = [self._schedule.host(host) for host in self._schedule.to_refill(HOSTS_AT_ONCE)]
         await self._ask_again([host.id for host in hosts if self._robots.expire(host, now)])
         await self._fill(hosts, now)
@@ -196,6 +198,7 @@ class Dispatcher:
         for host in tuple(self._schedule.hosts()):
             if host.needs_news(now) and waiting.get(host.id, 0) > len(host.outstanding):
                 self._schedule.refresh(host.id)
+        await self._leases.give_back(now)
         await self._leases.share(MAX_HOSTS, waiting)
         gated = [host.id for host in self._schedule.hosts() if self._robots.gated(host)]
         for row in await self._frontier.hosts(gated) if gated else ():

@@ -10,7 +10,7 @@ from itertools import chain
 
 from archiver.clock import Clock
 from archiver.frontier.port import LEASE, Frontier, HostRow
-from archiver.policy.leased_host import LeasedHost
+from archiver.policy.leased_host import LeasedHost, PolitenessGroup, releasable
 from archiver.policy.limits import GroupLimits
 from archiver.policy.schedule import Schedule
 
@@ -30,6 +30,7 @@ class Leases:
         self._clock = clock
         self._name = name
         self._crawlers = crawlers
+        self._leaving: set[str] = set()  # groups that another crawler may have as soon as nothing of them is under way
         self._share_left = 0  # hosts that we may lease before the next look at our share
         self.lost = False
 
@@ -84,7 +85,7 @@ class Leases:
 
     async def give_back(self, now: float) -> None:
         """Release hosts with nothing to do, and groups of which no host is left."""
-        await self._release(self._schedule.releasable(now))
+        await self._release(releasable(self._schedule.hosts(), now))
 
     def room(self, most: int) -> int:
         """Return how many more hosts we may lease: *most* in all, but no more than our share of those with URLs."""
@@ -99,34 +100,60 @@ class Leases:
         groups: dict[str, list[LeasedHost]] = {}
         for host in self._schedule.hosts():
             groups.setdefault(host.group.key, []).append(host)
-        leaving = [hosts for hosts in groups.values() if any(host.leaving for host in hosts)]
-        staying = [hosts for hosts in groups.values() if not any(host.leaving for host in hosts)]
-        kept = sum(waiting.get(host.id, 0) > 0 for hosts in staying for host in hosts)
+        self._leaving &= groups.keys()
+        staying = {key: hosts for key, hosts in groups.items() if key not in self._leaving}
+        kept = sum(waiting.get(host.id, 0) > 0 for host in chain.from_iterable(staying.values()))
         share = await self._frontier.share(most, self._crawlers)
-        for hosts in sorted(staying, key=lambda each: sum(host.done for host in each)):
+        for key, hosts in sorted(staying.items(), key=lambda each: sum(host.done for host in each[1])):
             busy = sum(waiting.get(host.id, 0) > 0 and not host.backing_off for host in hosts)
             if 0 < busy <= kept - share:
                 kept -= busy
-                leaving.append(hosts)
+                self._leaving.add(key)
         self._share_left = share - kept
-        for host in chain.from_iterable(leaving):
+        for host in chain.from_iterable(groups[key] for key in self._leaving):
             host.leave()
-        if released := [hosts for hosts in leaving if all(host.at_rest for host in hosts)]:
+        leaving = [host for hosts in groups.values() for host in hosts if host.leaving]
+        at_work = {host.group.key for host in leaving if not host.at_rest}
+        if gone := [host.id for host in leaving if host.at_rest and host.group.key not in at_work & self._leaving]:
             await self._frontier.settle((), (), self._schedule.take_unsaved())
-            await self._release(host.id for hosts in released for host in hosts)
+            await self._release(gone)
 
     async def _release(self, hosts: Iterable[int]) -> None:
         """Release *hosts*, and give back the groups that have no other."""
-        now, last_starts = self._clock.now(), dict[str, float]()
+        left: dict[str, PolitenessGroup] = {}
         for host_id in hosts:
-            group = self._schedule.host(host_id).group
+            left |= {group.key: group for group in self._schedule.host(host_id).groups}
             self._schedule.release(host_id)
-            if not group.members:
-                last_starts[group.key] = now - group.rate_limiter.last_start
-        if last_starts:
-            await self._frontier.give_back(last_starts)
+        if empty := [group for group in left.values() if not group.members]:
+            await self._frontier.give_back(self._last_starts(empty))
+
+    def _last_starts(self, groups: Iterable[PolitenessGroup]) -> dict[str, float]:
+        now = self._clock.now()
+        return {group.key: now - group.rate_limiter.last_start for group in groups}
+
+    async def take_addresses(self) -> None:
+        """Lease the groups by address that leased hosts have joined; hosts at addresses of other crawlers go to them.
+
+        A host is asked only by a crawler that has both of its groups.
+        """
+        keys = set(self._schedule.groups.unleased)
+        self._schedule.groups.unleased.clear()
+        there = {host: host.address_group for host in tuple(self._schedule.hosts()) if host.address_group is not None}
+        wanted = {host.id: group.key for host, group in there.items() if group.key in keys}
+        ago = await self._frontier.lease(wanted) if wanted else {}
+        now = self._clock.now()
+        for host, group in there.items():
+            if host.id not in wanted:
+                continue
+            if host.id not in ago:
+                host.leave()
+                continue
+            if not group.leased and ago[host.id] < NEVER:
+                group.rate_limiter.fill(now - ago[host.id])
+            group.leased = True
+            self._schedule.refresh(host.id)
 
     async def end(self) -> None:
         """Give everything back."""
-        now, hosts = self._clock.now(), self._schedule.hosts()
-        await self._frontier.leave({host.group.key: now - host.group.rate_limiter.last_start for host in hosts})
+        groups = {group.key: group for host in self._schedule.hosts() for group in host.groups}
+        await self._frontier.leave(self._last_starts(groups.values()))

@@ -273,19 +273,19 @@ class GroupsOfHosts:
         )
 
 
-def schedule_of(given: Settings, now: float, *, resume: bool, crawlers: int = 1) -> Schedule:
+def schedule_of(given: Settings, now: float, *, resume: bool, crawlers: int = 0) -> Schedule:
     """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*.
 
-    *crawlers* share the limits on the whole crawl.
+    So many *crawlers*, or more, share the frontier and the limits on the whole crawl; 0: we are alone.
     """
     settings = given.politeness
     third = settings.third_party_rate or settings.rate
     rates = (*all_values_of(given, "rate"), third, settings.global_rate)
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0
-    together = crawlers > 1 and settings.global_rate.starts > 0
+    together = crawlers > 0 and settings.global_rate.starts > 0
     reserved = ReservedStarts(settings.global_rate, crawlers, not_before) if together else None
-    total = GlobalLimits(settings.global_rate, settings.bandwidth, reserved)
+    total = GlobalLimits(settings.global_rate, settings.bandwidth, crawlers > 0, reserved)
     return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, total=total)
 
 

@@ -35,6 +35,7 @@ class PolitenessGroup:
     reserved_until: float = -NEVER  # when one more request may start, once all that were handed out have
     waiting: list[tuple[int, int]] = field(default_factory=list)  # heap of (last_served, host); may be outdated
     noted: tuple[float, int, int] | None = None  # when to look at the first of them, its last_served, its id
+    leased: bool = True  # False: another crawler may ask the hosts at this address
 
     @property
     def full(self) -> bool:
@@ -43,7 +44,7 @@ class PolitenessGroup:
 
     def opens(self, now: float) -> float:
         """Return when one more request may be handed out, not before *now*; infinity if the group is full."""
-        return NEVER if self.full else max(self.rate_limiter.next(now), self.reserved_until)
+        return NEVER if self.full or not self.leased else max(self.rate_limiter.next(now), self.reserved_until)
 
     def first(self, hosts: Mapping[int, "LeasedHost"]) -> tuple[int, int] | None:
         """Return last_served and id of the host that has waited longest; drop entries that are outdated."""
@@ -269,7 +270,7 @@ class LeasedHost:
 
     def next(self, now: float) -> float:
         """Return when a request may start by the rate limits of its groups, not before *now*."""
-        return max(group.rate_limiter.next(now) for group in self.groups)
+        return max(group.rate_limiter.next(now) if group.leased else NEVER for group in self.groups)
 
     @property
     def own_due(self) -> float:
@@ -295,8 +296,11 @@ class LeasedHost:
 class PolitenessGroups:
     """All groups by key. A group without members stays until its rate limiter has nothing to remember."""
 
-    def __init__(self, not_before: float) -> None:
+    def __init__(self, not_before: float, *, shared: bool) -> None:
+        """*shared*: other crawlers work on the same frontier, so groups by address must be leased."""
+        self.unleased: set[str] = set()  # keys of groups to be leased
         self._not_before = not_before
+        self._shared = shared
         self._groups: dict[str, PolitenessGroup] = {}
 
     def join(self, key: str, state: ThrottleState, limits: GroupLimits) -> PolitenessGroup:
@@ -309,6 +313,14 @@ class PolitenessGroups:
         elif group.throttle.state == UNTAUGHT != state:
             group.throttle = Throttle(limits.rate, limits.concurrency, state, first=limits.first)
         group.rate_limiter.limit_to(group.throttle.rate)
+        return group
+
+    def join_address(self, key: str, state: ThrottleState, limits: GroupLimits) -> PolitenessGroup:
+        """Do the same for the hosts at one address. If other crawlers might ask them, the group must be leased."""
+        group = self.join(key, state, limits)
+        if self._shared and not (group.members and group.leased):
+            group.leased = False
+            self.unleased.add(key)
         return group
 
     def get(self, key: str) -> PolitenessGroup | None:
@@ -333,3 +345,14 @@ def network_of(address: str) -> str:
         inner = read.ipv4_mapped
         return str(inner) if inner is not None else str(ip_network((read, SITE_BITS), strict=False))
     return str(read)
+
+
+def releasable(hosts: Iterable[LeasedHost], now: float) -> list[int]:
+    """Return the ids of those *hosts* with nothing to do whose latest requests no longer count for the rate."""
+    found, leaving = [], Counter[str]()
+    for host in hosts:
+        group = host.group
+        if host.idle and (group.members - leaving[group.key] > 1 or group.rate_limiter.forgettable(now)):
+            found.append(host.id)
+            leaving[group.key] += 1
+    return found

@@ -129,7 +129,8 @@ class GlobalLimits:
 
     rate: Rate = Rate(0)
     bandwidth: int = 0  # bytes a second
-    reserved: RateLimiter | None = None  # instead of *rate*, if other crawlers share it
+    shared: bool = False  # with other crawlers …
+    reserved: RateLimiter | None = None  # … instead of *rate*
 
 
 UNLIMITED = GlobalLimits()

@@ -11,7 +11,7 @@ When a group opens, the hosts that wait for it are looked at one by one: many of
 """
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -44,7 +44,7 @@ class Schedule:
         self._limits = GroupLimits(rate, concurrency, first)  # of hosts that are leased without limits of their own
         self._hosts: dict[int, LeasedHost] = {}
         self._remembered: dict[int, HostMemory] = {}  # of hosts that were released, oldest first
-        self._groups = PolitenessGroups(not_before)
+        self.groups = PolitenessGroups(not_before, shared=total.shared)
         self._ready: list[tuple[float, int, int, str]] = []  # heap of (when to look, last_served, host, its group)
         self._newcomers: deque[LeasedHost] = deque()  # they wait for room
         self._to_refill: deque[LeasedHost] = deque()
@@ -75,7 +75,7 @@ class Schedule:
             self._served += 1
             limits = limits or self._limits
             memory = self._remembered.pop(host_id, None) or HostMemory()
-            group = self._groups.join(limits.key(host_id), memory.throttle or state, limits)
+            group = self.groups.join(limits.key(host_id), memory.throttle or state, limits)
             group.join()
             not_before = max(not_before, memory.paid_until - BURST)
             self._hosts[host_id] = LeasedHost(host_id, key, limits, group, not_before, self._served, memory)
@@ -117,7 +117,7 @@ class Schedule:
         if host is None or host.limits == limits:
             return
         before, host.limits = host.group, limits
-        host.group = self._groups.join(limits.key(host_id), before.throttle.state, limits)
+        host.group = self.groups.join(limits.key(host_id), before.throttle.state, limits)
         host.group.rate_limiter.inherit(before.rate_limiter)
         self._move(host, before, host.group)
         near, host.address_group = host.address_group, None
@@ -131,7 +131,8 @@ class Schedule:
         key = f"{host.limits.by_address} {network}"
         if not network or (host.address_group is not None and host.address_group.key == key):
             return False
-        before, host.address_group = host.address_group, self._groups.join(key, host.group.throttle.state, host.limits)
+        near = self.groups.join_address(key, host.group.throttle.state, host.limits)
+        before, host.address_group = host.address_group, near
         self._move(host, before, host.address_group)
         return True
 
@@ -149,7 +150,7 @@ class Schedule:
         group.leave(active)
         self._wake_group(self._now, group)
         if not group.members:
-            self._groups.forget(2 * len(self._hosts) + SPARE, self._now)
+            self.groups.forget(2 * len(self._hosts) + SPARE, self._now)
 
     def refresh(self, host_id: int) -> None:
         """Ask for a refill: the frontier may have something new for the host."""
@@ -265,7 +266,7 @@ class Schedule:
         while self._ready and self._ready[0][0] <= now:
             due, last_served, host_id, key = heapq.heappop(self._ready)
             if key:
-                group = self._groups.get(key)
+                group = self.groups.get(key)
                 if group is None or group.noted != (due, last_served, host_id):
                     continue
                 group.noted = None
@@ -351,16 +352,6 @@ class Schedule:
         host = self._hosts.get(host_id)
         if host is not None:
             host.outstanding.discard(claim_id)
-
-    def releasable(self, now: float) -> list[int]:
-        """Return the ids of hosts with nothing to do whose latest requests no longer count for the rate."""
-        hosts, leaving = [], Counter[str]()
-        for host_id, host in self._hosts.items():
-            group = host.group
-            if host.idle and (group.members - leaving[group.key] > 1 or group.rate_limiter.forgettable(now)):
-                hosts.append(host_id)
-                leaving[group.key] += 1
-        return hosts
 
     def _open(self, now: float) -> float:
         """Return when the limits on all hosts together permit a request; infinity if the leases are over."""

@@ -11,8 +11,11 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import archiver, running
+from fixtures.rawserver import RawServer
 from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
+from fixtures.sites import PIXEL, ok, page
 
+JITTER = 0.3  # seconds by which a busy machine may shift what the server sees
 BURSTS = 1.0  # seconds of the bandwidth that are used before the crawlers hear of each other
 OPTIONS = ("-o", "c", "--processes", "2", "--rate", "0", "--probe", "off", "--min-free-disk", "0")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
@@ -114,3 +117,22 @@ def test_the_bandwidth_holds_for_all_crawlers(tmp_path: Path) -> None:
     (received,) = rows(tmp_path / "c", "SELECT sum(received) FROM hosts")[0]
     assert isinstance(received, int)
     assert max(times) - min(times) >= received / 2000 - 1 - BURSTS
+
+
+@pytest.mark.parametrize("name", ["i{}.victim.example", "i.victim{}.example"])
+def test_names_of_one_server_share_a_rate_over_all_crawlers(tmp_path: Path, name: str) -> None:
+    """Each of two crawlers finds names of the same server."""
+    rate, most = 10, 1.0 - JITTER
+    with RawServer(hosts=("127.0.0.1", "127.0.0.2", "127.0.0.3"), otherwise=ok(PIXEL, "image/gif")) as server:
+        away = [server.url("/dot.gif", name.format(number)) for number in range(30)]
+        server.routes = {f"//127.0.0.{host}/": ok(page("Front", images=away[host - 1 :: 2])) for host in (1, 2)}
+        seeds = [server.url("/", f"127.0.0.{host}") for host in (1, 2)]
+        places = [f"{name.format(number)}=127.0.0.3" for number in range(30)]
+        options = ["--robots", "ignore", "--rate", f"{rate}", "--scope", "any", "--allow-private", "127.0.0.0/8"]
+        resolve = [word for place in places for word in ("--resolve", place)]
+        ran = archiver("crawl", *OPTIONS, *options, *resolve, *seeds, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        arrived = sorted(row.arrived for row in server.log if row.host == "127.0.0.3")
+    assert len(arrived) == len(away)
+    assert arrived[-1] - arrived[0] >= (len(away) - 2) / rate - JITTER
+    assert max(sum(0 <= later - first < most for later in arrived) for first in arrived) <= rate

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from archiver.config.option_types import Rate
 from archiver.crawl.stats import CrawlCounts
 from archiver.model import Claim, Hop
-from archiver.policy.leased_host import AFTER_PROBE, network_of
+from archiver.policy.leased_host import AFTER_PROBE, network_of, releasable
 from archiver.policy.limits import GlobalLimits, GroupLimits
 from archiver.policy.schedule import REMEMBERED, Schedule
 
@@ -151,7 +151,7 @@ class World:
         self.schedule.settled(each.host, each.id)
         if fate in ("retry", "park"):
             self.schedule.refresh(each.host)
-        for host in self.schedule.releasable(self.now):
+        for host in releasable(self.schedule.hosts(), self.now):
             self.schedule.release(host)
 
     def wake(self) -> float:
@@ -394,7 +394,7 @@ def test_news_during_a_refill_are_not_lost() -> None:
     schedule.refresh(1)
     schedule.fill(1, [], NEVER, 0, 0.0)
     assert schedule.to_refill(9) == [1]
-    assert schedule.releasable(0.0) == []
+    assert releasable(schedule.hosts(), 0.0) == []
 
 
 def test_a_parked_host_gets_nothing() -> None:
@@ -447,8 +447,8 @@ def test_a_host_rests_only_when_its_pace_is_over() -> None:
     schedule.settled(1, 1)
     schedule.begin_fill(1)
     schedule.fill(1, [], NEVER, 0, 0.2)
-    assert schedule.releasable(1.0) == []
-    assert schedule.releasable(1.02) == [1]
+    assert releasable(schedule.hosts(), 1.0) == []
+    assert releasable(schedule.hosts(), 1.02) == [1]
     schedule.release(1)
     assert len(schedule) == 0
 
