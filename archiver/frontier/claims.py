@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.model import Claim, Hop, NewUrl
 from archiver.policy.referrer import CODES, POLICIES, after_redirects
 from archiver.policy.speculative import is_unnamed

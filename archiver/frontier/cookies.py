@@ -6,29 +6,29 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.model import Cookie
 
 UPSERT = """
 INSERT INTO cookies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET value = excluded.value, secure = excluded.secure, http_only = excluded.http_only,
-    same_site = excluded.same_site, expires = excluded.expires, private = excluded.private,
-    changed = excluded.changed
+ON CONFLICT (domain, path, name, host_only) DO UPDATE SET
+    value = excluded.value, secure = excluded.secure, http_only = excluded.http_only, same_site = excluded.same_site,
+    expires = excluded.expires, private = excluded.private, changed = excluded.changed
 """
 DELETE = "DELETE FROM cookies WHERE domain = ? AND path = ? AND name = ? AND host_only = ?"
 KEEP = """
-INSERT OR IGNORE INTO cookies SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM captures)
+INSERT INTO cookies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
-TO_INHERIT = "SELECT * FROM cookies WHERE expires > ? OR private"
+TO_INHERIT = "SELECT * FROM cookies WHERE expires > ? OR private = 1"
 OF_DOMAINS = "SELECT * FROM cookies WHERE domain IN (SELECT value FROM json_each(?))"
 MATCHING = """
 SELECT * FROM cookies
-WHERE :domain = '' OR domain = :domain OR substr(domain, -length(:domain) - 1) = '.' || :domain
+WHERE :domain = '' OR domain = :domain OR substr(domain, length(domain) - length(:domain)) = '.' || :domain
 ORDER BY domain, path, name, host_only
 """
 CLEAR = """
 DELETE FROM cookies
-WHERE :domain = '' OR domain = :domain OR substr(domain, -length(:domain) - 1) = '.' || :domain
+WHERE :domain = '' OR domain = :domain OR substr(domain, length(domain) - length(:domain)) = '.' || :domain
 """
 
 
@@ -43,7 +43,8 @@ def save(db: Connection, cookies: Iterable[Cookie]) -> None:
 
 def bring(db: Connection, loaded: Iterable[Cookie], earlier: Iterable[Cookie]) -> None:
     """Write the cookies that the user *loaded*, and before the first capture those of the *earlier* crawl too."""
-    db.executemany(KEEP, [_row(cookie) for cookie in earlier])
+    if db.row("SELECT 1 FROM captures LIMIT 1") is None:
+        db.executemany(KEEP, [_row(cookie) for cookie in earlier])
     save(db, loaded)
 
 
@@ -59,12 +60,12 @@ def matching(db: sqlite3.Connection, domain: str = "") -> list[Cookie]:
 
 def any_private(db: sqlite3.Connection) -> bool:
     """Return True if the user has brought a cookie."""
-    return db.execute("SELECT 1 FROM cookies WHERE private LIMIT 1").fetchone() is not None
+    return db.execute("SELECT 1 FROM cookies WHERE private = 1 LIMIT 1").fetchone() is not None
 
 
 def clear(db: Connection, domain: str = "") -> int:
     """Delete the cookies of *domain* and its subdomains, or of all domains; return how many."""
-    db.execute("PRAGMA secure_delete = ON")  # their values are not left in free pages
+    db.erase_deleted()  # their values are not left in free pages
     return db.execute(CLEAR, {"domain": domain}).rowcount
 
 

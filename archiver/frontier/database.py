@@ -12,17 +12,18 @@ import logging
 import re
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from importlib.resources import files
-from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from archiver import storage
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.connection import Connection, Values
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -32,13 +33,12 @@ T = TypeVar("T")
 Schema = Mapping[tuple[str, str], str]  # the SQL of each object, by type and name
 
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
-VERSION = 15  # of schema.sql; development before the first release used 1 to 14
+VERSION = 16  # of schema.sql; development before the first release used 1 to 15
 CHECKED_SIZE = 64 << 20  # bytes; a smaller database is checked whenever a crawl opens it: some tenths of a second
 LARGEST = 256 << 20  # bytes of one value; the largest that we make are lists, which queries take as JSON
 PROGRESS_STEPS = 100_000_000  # of SQLite's virtual machine in one query: about two seconds …
 STEPS_PER_BYTE = 1000  # … and for each byte of the file; whole tables joined and sorted take less than a tenth
 STEPS_BETWEEN_CHECKS = 1_000_000  # of the steps that a query has used
-BATCH_ROWS = 64  # rows in one statement
 BUSY_TIMEOUT = 10.0  # seconds to wait for a transaction of the crawl
 
 _PRIMARY_CODE = 0xFF  # the bits of an SQLite result code that name the primary error
@@ -138,48 +138,26 @@ class BoundedConnection(sqlite3.Connection):
             return self._path.stat().st_size if self._path.exists() else 0
 
 
-class Connection(BoundedConnection):
-    """A connection that one thread uses."""
+class SqliteConnection(BoundedConnection, Connection):
+    """A connection to SQLite."""
 
-    def rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
+    _clock: Callable[[], float] = time.monotonic
+
+    def use_clock(self, clock: Callable[[], float]) -> None:
+        """Let leases end by *clock*."""
+        self._clock = clock
+
+    def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Return all rows that *sql* finds."""
         return self.execute(sql, values).fetchall()
 
-    def row(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> Any:
-        """Return the first row that *sql* finds, or None."""
-        return self.execute(sql, values).fetchone()
-
-    def many(self, sql: str, values: Sequence[tuple[object, ...]]) -> list[Any]:
-        """Execute *sql* with the rows of *values* in the place of {rows}, and return all rows that it finds.
-
-        One statement takes up to `BATCH_ROWS` rows: a row then costs half of what a statement for each row costs. There
-        are only a few lengths of statements, so SQLite compiles each of them once.
-        """
-        found: list[Any] = []
-        done, size = 0, BATCH_ROWS
-        row = f"({', '.join('?' * len(values[0]))})" if values else ""
-        while left := len(values) - done:
-            while size > left:
-                size //= 2
-            some = values[done : done + size]
-            found += self.execute(sql.replace("{rows}", ", ".join([row] * size)), tuple(chain.from_iterable(some)))
-            done += size
-        return found
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit everything that the block does, or nothing if it raises."""
+    def begin(self) -> None:
+        """Begin a transaction that keeps all others from writing."""
         self.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.execute("COMMIT")
-        except BaseException:
-            self.rollback()
-            raise
 
     @contextmanager
     def unsynced_transaction(self) -> Iterator[None]:
-        """Do the same without waiting for the disk; a power cut may undo it."""
+        """Do the same as `transaction` without waiting for the disk; a power cut may undo it."""
         self.execute("PRAGMA synchronous = NORMAL")
         try:
             with self.transaction():
@@ -187,16 +165,31 @@ class Connection(BoundedConnection):
         finally:
             self.execute("PRAGMA synchronous = FULL")
 
+    def now(self) -> float:
+        """Return the time by which leases end."""
+        return self._clock()
+
+    def writes_of_others(self) -> int:
+        """Return a number that changes when another connection has written."""
+        return int(self.row("PRAGMA data_version")[0])
+
+    def erase_deleted(self) -> None:
+        """Overwrite what is deleted from now on."""
+        self.execute("PRAGMA secure_delete = ON")
+
 
 def connect(path: Path) -> "aiosqlite.Connection":
     """Return a connection to the database at *path*, an async context manager."""
     import aiosqlite  # noqa: PLC0415 - slow to import; commands that only read do not need it
 
-    return aiosqlite.connect(path, isolation_level=None, factory=Connection)
+    return aiosqlite.connect(path, isolation_level=None, factory=SqliteConnection)
 
 
 async def run_in_thread(
-    db: "aiosqlite.Connection", act: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
+    db: "aiosqlite.Connection",
+    act: Callable[Concatenate[SqliteConnection, P], T],
+    *arguments: P.args,
+    **named: P.kwargs,
 ) -> T:
     """Call *act* with the sqlite3 connection in the thread of *db*. aiosqlite has no public way to do that."""
     result: T = await db._execute(act, db._conn, *arguments, **named)  # type: ignore[no-untyped-call]  # noqa: SLF001

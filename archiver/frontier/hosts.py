@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from archiver import url
 from archiver.frontier import url_queue
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.frontier.port import HostRow, InheritedThrottle
 from archiver.model import Hop, NewUrl, Robots, Settlement
 from archiver.policy.block_pages import REFUSING
@@ -25,7 +25,8 @@ from archiver.policy.limits import ThrottleState
 from archiver.policy.retry import HostBackoff
 
 INHERIT = """
-INSERT OR IGNORE INTO hosts (key, not_before, rate, rate_limit, concurrency, slow_reason) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO hosts (key, not_before, rate, rate_limit, concurrency, slow_reason) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
 """
 SAVE_THROTTLE = "UPDATE hosts SET rate = ?, rate_limit = ?, concurrency = ?, slow_reason = ? WHERE id = ?"
 SAVE_BACKOFF = "UPDATE hosts SET failing_since = ?, probe_interval = ?, not_before = max(not_before, ?) WHERE id = ?"
@@ -145,8 +146,9 @@ DAY = 86_400.0  # seconds for which an answer may be used (RFC 9309 §2.4)
 
 QUEUE_ROBOTS = """
 INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES (?, ?, 'P', 'P', 0, 0, -1)
-ON CONFLICT (url) DO UPDATE SET priority = -1 WHERE state = 'waiting'
+ON CONFLICT DO NOTHING
 """
+ROBOTS_BEFORE_ALL = "UPDATE urls SET priority = -1 WHERE url = ? AND state = 'waiting' AND priority <> -1"
 QUEUE_ROBOTS_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1, priority = -1
 WHERE id = ? AND state <> 'waiting'
@@ -173,7 +175,7 @@ WHERE robots_url = :row OR robots_next = :row
 KEEP_RULES = "UPDATE hosts SET robots_next = NULL, robots_at = ? WHERE robots_next = ? AND robots = 'known'"
 STORE_ROBOTS = """
 INSERT INTO robots (url, status, body) VALUES (:row, :status, :body) ON CONFLICT (url) DO UPDATE
-SET status = :status, body = :body WHERE :status BETWEEN 200 AND 499 OR status NOT BETWEEN 200 AND 499
+SET status = :status, body = :body WHERE :status BETWEEN 200 AND 499 OR robots.status NOT BETWEEN 200 AND 499
 """  # an error does not replace rules
 ADOPT_ROBOTS = "UPDATE hosts SET robots_url = robots_next, robots_next = NULL WHERE robots_next = ?"
 APPLY_RULES = """
@@ -190,6 +192,7 @@ def ask_robots(db: Connection, hosts: Iterable[int]) -> None:
         (f"{key}/robots.txt", host, asked) for host, key, asked, known in found if not asked or known != "unknown"
     ]
     db.executemany(QUEUE_ROBOTS, [(address, host) for address, host, _ in to_ask])
+    db.executemany(ROBOTS_BEFORE_ALL, [(address,) for address, _, _ in to_ask])
     db.executemany(POINT_TO_ROBOTS, [(address, host) for address, host, asked in to_ask if not asked])
     for address, host, asked in to_ask:
         if asked:

@@ -9,15 +9,16 @@ would like, several times a second, in one transaction. A URL counts as soon as 
 place in time that is given away once; one that is not used is lost. Bytes are paid afterwards, with time in which no
 request starts. So the sum over all crawlers never exceeds a limit, whichever crawlers come, go or die.
 
-The clock is the monotonic one of this machine, which all processes on it share and no one can set. Only durations cross
-the port, because another machine has another clock. Everything here runs in the caller's transaction, or only reads.
+The clock is the database's own: with SQLite the monotonic one of this machine, which all processes on it share and no
+one can set; with PostgreSQL that of its server. Only durations cross the port. Everything here runs in the caller's
+transaction, or only reads.
 """
 
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.frontier.port import LEASE, CrawlLimits, Grant, Wish
 
 NEVER = float("inf")
@@ -27,13 +28,15 @@ class CrawlerAtTime(NamedTuple):
     """One crawler at one moment."""
 
     crawler: int  # 0: a process that does not crawl, for which no host is leased
-    now: float  # by the machine's monotonic clock
+    now: float  # by the clock of the database
 
 
-NOBODY = CrawlerAtTime(0, 0.0)
+def at_present(db: Connection, crawler: int) -> CrawlerAtTime:
+    """Return *crawler* at the present moment."""
+    return CrawlerAtTime(crawler, db.now())
 
 
-ALIVE = "crawlers.ends > :now AND NOT crawlers.ended"
+ALIVE = "crawlers.ends > :now AND crawlers.ended = 0"
 OTHERS_ALIVE = f"SELECT min(ends) FROM crawlers WHERE id <> :crawler AND {ALIVE}"  # noqa: S608  a constant
 HELD_BY_OTHERS = f"""EXISTS (
     SELECT 1 FROM leases JOIN crawlers ON crawlers.id = leases.crawler
@@ -65,9 +68,9 @@ def clear(db: Connection) -> None:
     db.execute("DELETE FROM crawlers")
 
 
-def join(db: Connection, name: str, now: float) -> int:
+def join(db: Connection, name: str) -> int:
     """Add a crawler of this *name*, without leases, and return its number."""
-    return int(db.row("INSERT INTO crawlers (name, ends) VALUES (?, ?) RETURNING id", (name, now + LEASE))[0])
+    return int(db.row("INSERT INTO crawlers (name, ends) VALUES (?, ?) RETURNING id", (name, db.now() + LEASE))[0])
 
 
 def latest(db: Connection, name: str) -> int:
@@ -75,54 +78,56 @@ def latest(db: Connection, name: str) -> int:
     return int(db.row("SELECT coalesce(max(id), 0) FROM crawlers WHERE name = ?", (name,))[0])
 
 
-def share(db: Connection, me: CrawlerAtTime, most: int, crawlers: int) -> int:
+def share(db: Connection, most: int, crawlers: int) -> int:
     """Return how many hosts each crawler may lease, so that all get the same number; *crawlers*: there are at least."""
-    (alive,) = db.row(f"SELECT count(*) FROM crawlers WHERE {ALIVE}", {"now": me.now})  # noqa: S608  a constant
+    (alive,) = db.row(f"SELECT count(*) FROM crawlers WHERE {ALIVE}", {"now": db.now()})  # noqa: S608  a constant
     parts = max(alive, crawlers)
     (hosts,) = db.row(WAITING_HOSTS, (most * parts,))
     return int(-(-hosts // parts))
 
 
-def renew(db: Connection, me: CrawlerAtTime) -> bool:
+def renew(db: Connection, crawler: int) -> bool:
     """Renew all leases; return False if another crawler has taken one over."""
-    ends = "UPDATE crawlers SET ends = ? WHERE id = ? AND NOT ended"
-    return bool(db.execute(ends, (me.now + LEASE, me.crawler)).rowcount)
+    ends = "UPDATE crawlers SET ends = ? WHERE id = ? AND ended = 0"
+    return bool(db.execute(ends, (db.now() + LEASE, crawler)).rowcount)
 
 
-def lease(db: Connection, me: CrawlerAtTime, wanted: Mapping[int, str]) -> dict[int, float]:
+def lease(db: Connection, crawler: int, wanted: Mapping[int, str]) -> dict[int, float]:
     """Lease the groups of hosts that no other crawler has; *wanted*: hosts and their groups.
 
     Return the hosts that we have now. For those taken from another crawler, say how many seconds ago it may have
     started a request; for all others, infinity.
     """
-    if has_ended(db, me.crawler):
+    if has_ended(db, crawler):
         return {}
+    me = at_present(db, crawler)
     ago = dict.fromkeys(wanted.values(), NEVER)
     new, dead = set(ago), set[int]()
-    for group, crawler, last_start, ends, ended in db.rows(KNOWN, (json.dumps(sorted(new)),)):
-        if crawler == me.crawler:
+    for group, owner, last_start, ends, ended in db.rows(KNOWN, (json.dumps(sorted(new)),)):
+        if owner == crawler:
             new.discard(group)
-        elif crawler is not None and ends > me.now and not ended:
+        elif owner is not None and ends > me.now and not ended:
             new.discard(group)
             del ago[group]
         else:
-            ago[group] = max(0.0, me.now - (last_start if crawler is None else ends))
-            dead.update(() if crawler is None else (crawler,))
-    db.many(TAKE, [(group, me.crawler) for group in sorted(new)])
-    db.executemany("UPDATE crawlers SET ended = 1 WHERE id = ?", [(crawler,) for crawler in sorted(dead)])
+            ago[group] = max(0.0, me.now - (last_start if owner is None else ends))
+            dead.update(() if owner is None else (owner,))
+    db.many(TAKE, [(group, crawler) for group in sorted(new)])
+    db.executemany("UPDATE crawlers SET ended = 1 WHERE id = ?", [(owner,) for owner in sorted(dead)])
     db.executemany(NAME_GROUP, [(group, host, group) for host, group in wanted.items()])
     return {host: ago[group] for host, group in wanted.items() if group in ago}
 
 
-def give_back(db: Connection, me: CrawlerAtTime, last_starts: Mapping[str, float]) -> None:
+def give_back(db: Connection, crawler: int, last_starts: Mapping[str, float]) -> None:
     """Give groups back, with the number of seconds since their latest requests started."""
-    db.executemany(GIVE_BACK, [(me.now - ago, group, me.crawler) for group, ago in last_starts.items()])
+    now = db.now()
+    db.executemany(GIVE_BACK, [(now - ago, group, crawler) for group, ago in last_starts.items()])
 
 
-def leave(db: Connection, me: CrawlerAtTime, last_starts: Mapping[str, float]) -> None:
+def leave(db: Connection, crawler: int, last_starts: Mapping[str, float]) -> None:
     """Give all groups back; of those not in *last_starts* we assume a request right now."""
-    give_back(db, me, last_starts)
-    db.execute("UPDATE crawlers SET ends = min(ends, ?), ended = 1 WHERE id = ?", (me.now, me.crawler))
+    give_back(db, crawler, last_starts)
+    db.execute("UPDATE crawlers SET ends = min(ends, ?), ended = 1 WHERE id = ?", (db.now(), crawler))
 
 
 def has_ended(db: Connection, crawler: int) -> bool:
@@ -161,8 +166,9 @@ ON CONFLICT (id) DO UPDATE SET next_start = excluded.next_start, paid_until = ex
 """
 
 
-def draw(db: Connection, me: CrawlerAtTime, limits: CrawlLimits, wish: Wish) -> Grant:
+def draw(db: Connection, crawler: int, limits: CrawlLimits, wish: Wish) -> Grant:
     """Take what *wish* says off the budget, as far as there is so much."""
+    me = at_present(db, crawler)
     urls, used_up = _urls(db, me, limits, wish) if limits.urls else (wish.urls, False)
     next_start, paid_until = db.row(READ) or (0.0, 0.0)
     starts: list[float] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from archiver.frontier import leases
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.frontier.figures import missing_requisites
 
 BEGIN = "INSERT INTO runs (started) VALUES (?)"

@@ -7,7 +7,7 @@ revision in the database, in its own transaction. A crawler that finds a revisio
 
 from collections.abc import Iterable
 
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.model import NewUrl
 from archiver.policy.scope import is_guess
 

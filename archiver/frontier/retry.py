@@ -19,7 +19,7 @@ from typing import Any
 
 from archiver import url
 from archiver.errors import Failure
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
@@ -68,7 +68,8 @@ FORGET_RULES = """
 UPDATE hosts SET robots = 'unknown', robots_url = NULL, robots_next = NULL WHERE id IN (SELECT value FROM json_each(?))
 """
 ASK_FIRST = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + (state <> 'waiting'), priority = -1
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, priority = -1,
+    requeued = requeued + CASE state WHEN 'waiting' THEN 0 ELSE 1 END
 WHERE id IN (SELECT robots_url FROM hosts WHERE id IN (SELECT value FROM json_each(:hosts)))
    OR url IN (SELECT key || '/robots.txt' FROM hosts WHERE id IN (SELECT value FROM json_each(:hosts)))
 """
@@ -149,7 +150,8 @@ WHERE id IN (SELECT value FROM json_each(?)) AND state = 'held'
 """
 _ALLOW = """
 INSERT INTO pattern_tallies (pattern, visits, fruitful, streak, released) VALUES (?, 0, 0, 0, ?)
-ON CONFLICT (pattern) DO UPDATE SET released = max(released, barren - listed) + excluded.released
+ON CONFLICT (pattern) DO UPDATE
+SET released = max(pattern_tallies.released, pattern_tallies.barren - pattern_tallies.listed) + excluded.released
 """  # of barren pages beyond those that lists answer for, so many may come
 
 
@@ -217,13 +219,18 @@ SEEDS = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER
 QUEUE_SEED = """
 INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, due)
 VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)
-ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, off_scope_hops = 0, priority = 1, via = NULL
-WHERE state = 'waiting' AND priority >= 0
-      AND (hop, path, depth, off_scope_hops, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
+ON CONFLICT DO NOTHING
+"""
+BEGIN_PATH = """
+UPDATE urls SET hop = 'L', path = '', depth = 0, off_scope_hops = 0, priority = 1, via = NULL
+WHERE url = ? AND state = 'waiting' AND priority >= 0
+      AND ((hop, path, depth, off_scope_hops, priority) <> ('L', '', 0, 0, 1) OR via IS NOT NULL)
 """  # unchanged rows are not written, so a resume syncs nothing
-HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND seed IS NOT id"
+HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND (seed IS NULL OR seed <> id)"
 COUNT_SEEDS = "SELECT count(url) FROM seeds"
-INSERT_SEED = "INSERT OR IGNORE INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?)"
+INSERT_SEED = """
+INSERT INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?) ON CONFLICT DO NOTHING
+"""
 
 
 def add_seeds(db: Connection, seeds: Sequence[str], due: float) -> int:
@@ -231,8 +238,9 @@ def add_seeds(db: Connection, seeds: Sequence[str], due: float) -> int:
     if due:
         queue_seeds_again(db, seeds, due)
     keys = sorted({url.origin(seed) for seed in seeds})
-    db.executemany("INSERT OR IGNORE INTO hosts (key) VALUES (?)", [(key,) for key in keys])
+    db.executemany("INSERT INTO hosts (key) VALUES (?) ON CONFLICT DO NOTHING", [(key,) for key in keys])
     db.executemany(QUEUE_SEED, [(seed, url.origin(seed), due) for seed in seeds])
+    db.executemany(BEGIN_PATH, [(seed,) for seed in seeds])
     db.executemany(HEAD_ITSELF, [(seed,) for seed in seeds])
     (before,) = db.row(COUNT_SEEDS)
     db.executemany(INSERT_SEED, [(seed, before + number) for number, seed in enumerate(seeds)])

@@ -164,7 +164,8 @@ CREATE TABLE refusal_counts (                          -- all links out of scope
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE pattern_tallies (                         -- results of each pattern of URLs: see policy/traps.py
-    pattern  TEXT    NOT NULL PRIMARY KEY,             -- http://example.org/calendar/N/N
+    id       INTEGER PRIMARY KEY,                      -- in the order of their first visits
+    pattern  TEXT    NOT NULL UNIQUE,                  -- http://example.org/calendar/N/N
     visits   INTEGER NOT NULL,
     fruitful INTEGER NOT NULL,                         -- visits that showed something new
     streak   INTEGER NOT NULL,                         -- visits since the last of these

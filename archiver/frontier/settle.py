@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from archiver import url
 from archiver.frontier import cookies, hosts, retry, url_queue
 from archiver.frontier.claims import policy_code
-from archiver.frontier.database import Connection
+from archiver.frontier.connection import Connection
 from archiver.frontier.port import Settled
 from archiver.frontier.recent_links import Found, RecentLinks
 from archiver.model import (
@@ -42,7 +42,7 @@ ON CONFLICT (pattern) DO UPDATE SET visits = excluded.visits, fruitful = exclude
 """
 NEWEST = """
 SELECT pattern, visits, fruitful, streak, barren, listed, released FROM pattern_tallies
-ORDER BY released = 0, barren = 0, rowid DESC LIMIT ?
+ORDER BY released = 0, barren = 0, id DESC LIMIT ?
 """
 
 MOVED = """
@@ -77,15 +77,15 @@ UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # no request was m
 PUT_OFF = frozenset((Event.HOLD, Event.DELAY))  # the next link to the URL may change its row
 
 INSERT_CAPTURE = """
-INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
-                                response_length, request_length, metadata_length, received, duration, truncated,
-                                revisit, blocked, language)
-VALUES {rows}
+INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
+                      response_length, request_length, metadata_length, received, duration, truncated, revisit,
+                      blocked, language)
+VALUES {rows} ON CONFLICT DO NOTHING
 """
 UPSERT_FILE = """
 INSERT INTO warcs (name, committed, closed, digest, modified) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed), closed = max(closed, excluded.closed),
-    digest = excluded.digest, modified = excluded.modified
+ON CONFLICT (name) DO UPDATE SET committed = max(warcs.committed, excluded.committed),
+    closed = max(warcs.closed, excluded.closed), digest = excluded.digest, modified = excluded.modified
 """
 UPDATE_URL = """
 WITH new (id, state, status, failure, note, due, settled, visited, goes_by, asked_in, language) AS (VALUES {rows})
@@ -96,9 +96,9 @@ UPDATE OR ROLLBACK urls SET state = new.state,
            ELSE urls.note || CASE WHEN new.note = '' OR urls.note = '' THEN '' ELSE '; ' END || new.note END,
     language = new.language,
     tries_before = CASE new.language WHEN '' THEN 0 WHEN urls.language THEN tries_before ELSE tries + new.visited END,
-    due = new.due, settled = new.settled, priority = coalesce(new.goes_by, urls.priority),
+    due = new.due, settled = new.settled, priority = coalesce(CAST(new.goes_by AS INTEGER), urls.priority),
     tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
-    requeued = requeued + (urls.state <> 'waiting')
+    requeued = requeued + CASE urls.state WHEN 'waiting' THEN 0 ELSE 1 END
 FROM new WHERE urls.id = new.id AND urls.language = new.asked_in AND (urls.state = 'waiting' OR priority < 0)
 """  # a robots.txt is asked for again: only the WARC files show this
 KEPT = """
@@ -108,7 +108,8 @@ KNOWN_REFUSALS = "SELECT url FROM refusals WHERE url IN (SELECT value FROM json_
 INSERT_REFUSAL = "INSERT OR ROLLBACK INTO refusals (url, rule, via) VALUES {rows}"
 COUNT_REFUSALS = """
 INSERT INTO refusal_counts (rule, host, links, kept) VALUES {rows}
-ON CONFLICT DO UPDATE SET links = links + excluded.links, kept = kept + excluded.kept
+ON CONFLICT (rule, host) DO UPDATE SET links = refusal_counts.links + excluded.links,
+    kept = refusal_counts.kept + excluded.kept
 """
 LOOP = """
 WITH RECURSIVE chain (id, via, hop, step) AS (
@@ -320,12 +321,10 @@ def _gets_other_cookies(db: Connection, each: Settlement, row: int, tries: int) 
 PLACE = """
 INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, referrer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-IF_UNKNOWN = "ON CONFLICT (url) DO NOTHING"
-OR_SAY_MORE = """
-ON CONFLICT (url) DO UPDATE SET
-    hop = excluded.hop, path = excluded.path, depth = excluded.depth, off_scope_hops = excluded.off_scope_hops,
-    priority = excluded.priority, referrer = excluded.referrer
-WHERE state = 'waiting' AND via IS NULL AND path <> ''
+IF_UNKNOWN = "ON CONFLICT DO NOTHING"
+SAY_MORE = """
+UPDATE urls SET hop = ?, path = ?, depth = ?, off_scope_hops = ?, priority = ?, referrer = ?
+WHERE url = ? AND state = 'waiting' AND via IS NULL AND path <> ''
 """  # a row that nothing leads to was added by `_leader`
 QUEUE_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, language = '', tries_before = 0, requeued = requeued + 1
@@ -346,8 +345,9 @@ WHERE url = ? AND via IS NULL
 
 
 INSERT_RESOURCE = """
-INSERT OR IGNORE INTO resources (uri, timestamp, mime, digest, warc, offset, length)
-SELECT ?, ?, ?, ?, id, ?, ? FROM warcs WHERE name = ?
+INSERT INTO resources (uri, timestamp, mime, digest, warc, offset, length)
+SELECT CAST(? AS TEXT), CAST(? AS INTEGER), CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS INTEGER), CAST(? AS INTEGER)
+FROM warcs WHERE name = ? ON CONFLICT DO NOTHING
 """
 
 
@@ -369,7 +369,8 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     keys = {url.origin(each.url) for each in visits} | {url.origin(via) for _, via in named}
     host_of = url_queue.hosts_of(db, keys)
     rows = [_visit_row(each, host_of[url.origin(each.url)]) for each in visits]
-    db.executemany(PLACE + OR_SAY_MORE, rows)
+    db.executemany(f"{PLACE} {IF_UNKNOWN}", rows)
+    db.executemany(SAY_MORE, [(*more, address) for address, _, *more in rows])
     first = [each for each in visits if not each.language]
     db.executemany(QUEUE_AGAIN, [(each.url,) for each in first if each.tries == 0])
     db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in first if each.tries])

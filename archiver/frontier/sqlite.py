@@ -4,16 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-import aiosqlite
-
 from archiver.frontier import captures, claims, cookies, hosts, leases, outcomes, retry, settle, url_queue
-from archiver.frontier.connections import Connections
-from archiver.frontier.database import Connection, named_errors, run_in_thread
+from archiver.frontier.connection import Connection
+from archiver.frontier.connections import Connections, Database, execute
 from archiver.frontier.hosts import queue_robots
-from archiver.frontier.leases import CrawlerAtTime
 from archiver.frontier.port import (
     NO_THROTTLES,
     Counts,
@@ -45,8 +41,8 @@ T = TypeVar("T")
 class SqliteFrontier(Connections):
     """The frontier of one crawl. Use `SqliteFrontier.open` to open it."""
 
-    def __init__(self, path: Path, connections: tuple[aiosqlite.Connection, ...], clock: Callable[[], float]) -> None:
-        super().__init__(path, connections, clock)
+    def __init__(self, opened: Database) -> None:
+        super().__init__(opened)
         self._version = -1  # of the data, at the last check for writes of other processes
         self._recent = RecentLinks()  # only the writer's thread uses it, and the revisions
         self._links, self._orders, self._cookies = Revision("links"), Revision("orders"), Revision("cookies")
@@ -91,8 +87,7 @@ class SqliteFrontier(Connections):
         return await self._on_writer(self._written)
 
     def _written(self, db: Connection) -> Written:
-        (version,) = db.row("PRAGMA data_version")
-        before, self._version = self._version, int(version)
+        before, self._version = self._version, db.writes_of_others()
         if before == self._version:
             return Written(rows=False, orders=False, cookies=False)
         orders, cookies = (each.raised_by_others(db) for each in (self._orders, self._cookies))
@@ -126,15 +121,15 @@ class SqliteFrontier(Connections):
         self, now: float, most: int, leased: Collection[int], quotas: Quotas = NO_QUOTAS
     ) -> list[HostRow]:
         """Return at most *most* hosts with a due URL that we may lease, by the time until which they waited."""
-        return await self._read(url_queue.due_hosts, now, most, leased, quotas, self._me)
+        return await self._read(url_queue.due_hosts, now, most, leased, quotas, self._crawler)
 
     async def waits(self, quotas: Quotas = NO_QUOTAS) -> bool:
         """Return True if any URL waits that may be asked for, now or later, by us or another crawler."""
-        return bool(await self._read(url_queue.due_hosts, leases.NEVER, 1, (), quotas, leases.NOBODY))
+        return bool(await self._read(url_queue.due_hosts, leases.NEVER, 1, (), quotas, 0))
 
     async def join(self, name: str = "") -> None:
         """Become a crawler of this *name*, with no lease."""
-        self._crawler = await self._write_unsynced(leases.join, name, self._clock())
+        self._crawler = await self._write_unsynced(leases.join, name)
 
     async def act_for(self, name: str) -> None:
         """Settle as the latest crawler of this *name*, which has died, would have done."""
@@ -142,11 +137,11 @@ class SqliteFrontier(Connections):
 
     async def share(self, most: int, crawlers: int) -> int:
         """Return how many hosts each of at least so many *crawlers* may lease; at most *most*."""
-        return await self._read(leases.share, self._me, most, crawlers)
+        return await self._read(leases.share, most, crawlers)
 
     async def draw(self, limits: CrawlLimits, wish: Wish) -> Grant:
         """Take what *wish* says off what all crawlers may spend together, as far as there is so much."""
-        return await self._write_unsynced(leases.draw, self._me, limits, wish)
+        return await self._write_unsynced(leases.draw, self._crawler, limits, wish)
 
     async def waiting(self, hosts: Collection[int]) -> dict[int, int]:
         """Return the number of URLs that wait on each of *hosts*."""
@@ -154,24 +149,20 @@ class SqliteFrontier(Connections):
 
     async def lease(self, wanted: Mapping[int, str]) -> dict[int, float]:
         """Lease hosts with their groups; return ours, and how many seconds ago another crawler may have asked them."""
-        return await self._write_unsynced(leases.lease, self._me, wanted)
+        return await self._write_unsynced(leases.lease, self._crawler, wanted)
 
     async def renew(self) -> bool:
         """Renew all leases; return False if another crawler has taken one over, so that they are lost."""
-        return await self._write_unsynced(leases.renew, self._me)
+        return await self._write_unsynced(leases.renew, self._crawler)
 
     async def give_back(self, last_starts: Mapping[str, float]) -> None:
         """Give groups back, with the number of seconds since their latest requests started."""
-        await self._write_unsynced(leases.give_back, self._me, last_starts)
+        await self._write_unsynced(leases.give_back, self._crawler, last_starts)
 
     async def leave(self, last_starts: Mapping[str, float]) -> None:
         """Give all groups back and crawl no more."""
-        await self._write_unsynced(leases.leave, self._me, last_starts)
+        await self._write_unsynced(leases.leave, self._crawler, last_starts)
         self._crawler = 0
-
-    @property
-    def _me(self) -> CrawlerAtTime:
-        return CrawlerAtTime(self._crawler, self._clock())
 
     async def held_back(self, quotas: Quotas) -> str:
         """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
@@ -209,7 +200,7 @@ class SqliteFrontier(Connections):
 
     async def next_due(self, now: float) -> float:
         """Return the time when the next URL becomes due after *now*; infinity if there is none."""
-        return await self._read(url_queue.next_due, now, self._me)
+        return await self._read(url_queue.next_due, now, self._crawler)
 
     async def settle(
         self,
@@ -224,14 +215,11 @@ class SqliteFrontier(Connections):
         between. After a crash there the visit is not settled; recovery settles it and adds the other links.
         """
         added, hosts = 0, frozenset[int]()
-        with named_errors(self._path):
-            portions, settlements = settle.portions(settlements)
-            for portion in portions:
-                async with self._lock:
-                    new = await run_in_thread(self._writer, self._add, portion)
-                added, hosts = added + new.total(), hosts | new.keys()
-            async with self._lock:
-                settled = await run_in_thread(self._writer, self._settle, settlements, files, throttles, resources)
+        portions, settlements = settle.portions(settlements)
+        for portion in portions:
+            new = await self._on_writer(self._add, portion)
+            added, hosts = added + new.total(), hosts | new.keys()
+        settled = await self._on_writer(self._settle, settlements, files, throttles, resources)
         asked, self._robots_queued = self._robots_queued, 0
         return replace(settled, added=settled.added + added + asked, hosts=settled.hosts | hosts)
 
@@ -351,7 +339,7 @@ class SqliteFrontier(Connections):
         """Return all WARC files."""
         rows = await self._rows("SELECT name, committed, closed, indexed, digest, modified FROM warcs ORDER BY id")
         return [
-            FileRow(bare(row[0], self._path), int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5]))
+            FileRow(bare(row[0], self._name), int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5]))
             for row in rows
         ]
 
@@ -369,8 +357,8 @@ class SqliteFrontier(Connections):
 
     async def mark_indexed(self) -> None:
         """Record that index.cdxj has the lines of all closed files."""
-        await self._write(Connection.execute, "UPDATE warcs SET indexed = 1 WHERE closed = 1")
+        await self._write(execute, "UPDATE warcs SET indexed = 1 WHERE closed = 1")
 
     async def forget_index(self) -> None:
         """Record that index.cdxj is missing."""
-        await self._write(Connection.execute, "UPDATE warcs SET indexed = 0")
+        await self._write(execute, "UPDATE warcs SET indexed = 0")

@@ -104,7 +104,7 @@ def has_started(directory: Path) -> bool:
 
 def needs_login(db: sqlite3.Connection) -> bool:
     """Return True if URLs wait until a person has logged in."""
-    row = db.execute("SELECT EXISTS (SELECT 1 FROM hosts WHERE paused AND blocked_since = 0 AND waiting > 0)")
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM hosts WHERE paused = 1 AND blocked_since = 0 AND waiting > 0)")
     return bool(row.fetchone()[0])
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from archiver import humanize, url
 from archiver.errors import Failure
 from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
-from archiver.frontier.database import Connection
-from archiver.frontier.leases import HELD_BY_OTHERS, CrawlerAtTime, until_free
+from archiver.frontier.connection import Connection
+from archiver.frontier.leases import HELD_BY_OTHERS, at_present, until_free
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
 from archiver.frontier.recent_links import Found, distance
 from archiver.model import Hop, NewUrl, Robots, State
@@ -161,15 +161,16 @@ def _seeds(db: Connection, rows: Collection[int]) -> dict[int, int | None]:
 def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
     """Return the row of each host. Hosts without a row get one."""
     wanted = json.dumps(sorted(keys))
-    db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))
+    db.execute("INSERT INTO hosts (key) SELECT value FROM json_each(?) WHERE TRUE ON CONFLICT DO NOTHING", (wanted,))
     found = db.rows("SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,))
     return {str(row[0]): int(row[1]) for row in found}
 
 
 KNOWN_EARLIER = "SELECT urls.url FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
 TAKE = """
-INSERT OR IGNORE INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed)
+INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed)
 VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
+ON CONFLICT DO NOTHING
 """
 
 
@@ -200,7 +201,7 @@ def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
 # If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: ids of
 # hosts that have used up their quotas, now, now.
 HAS_DUE = """
-CASE WHEN hosts.id NOT IN (SELECT value FROM json_each(?)) AND NOT hosts.paused
+CASE WHEN hosts.id NOT IN (SELECT value FROM json_each(?)) AND hosts.paused = 0
 THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
 ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?
              AND urls.priority < 0) END
@@ -258,11 +259,12 @@ UNION ALL SELECT min(not_before) FROM hosts WHERE waiting > 0 AND not_before > ?
 
 
 def due_hosts(
-    db: Connection, now: float, most: int, leased: Collection[int], quotas: Quotas, me: CrawlerAtTime
+    db: Connection, now: float, most: int, leased: Collection[int], quotas: Quotas, crawler: int
 ) -> list[HostRow]:
     """Return the hosts with a URL that is due, longest waiting first, without those in *leased* and of others."""
     found: list[HostRow] = []
     among = frozenset(leased)
+    me = at_present(db, crawler)
     free = "TRUE" if until_free(db, me) == NEVER else f"NOT {HELD_BY_OTHERS}"
     candidates = db.execute(MAY_BE_DUE.format(free=free), {"due": now, **me._asdict()})
     others = (row[0] for row in candidates if row[0] not in among)
@@ -304,10 +306,10 @@ def waiting(db: Connection, hosts: Iterable[int]) -> dict[int, int]:
     return dict(db.rows(WAITING, (json.dumps(list(hosts)),)))
 
 
-def next_due(db: Connection, now: float, me: CrawlerAtTime) -> float:
+def next_due(db: Connection, now: float, crawler: int) -> float:
     """Return the time when the next URL or lease of another crawler becomes due after *now*; infinity if none."""
     times = (float(row[0]) for row in db.rows(NEXT_DUE, (now, now)) if row[0] is not None)
-    return min(*times, now + until_free(db, me), NEVER)
+    return min(*times, now + until_free(db, at_present(db, crawler)), NEVER)
 
 
 def _window(db: Connection, wanted: HostWindow, now: float) -> UrlWindow:

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from archiver.frontier.connections import execute
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Claim, Event, Settlement
 from fixtures.archives import rows
@@ -63,7 +64,7 @@ def test_a_visit_in_another_language_than_the_next_changes_nothing(tmp_path: Pat
         async with two_hosts(tmp_path) as frontier:
             await settled(frontier, Event.VARIANT, "fr")
             late = await claimed(frontier)
-            await frontier._writer.execute("UPDATE urls SET language = '', tries_before = 0")
+            await frontier._on_writer(execute, "UPDATE urls SET language = '', tries_before = 0")
             await frontier.settle((Settlement(late, Event.CAPTURE, 500, settled=2.0),), ())
             assert (await claimed(frontier)).language == ""
 

@@ -10,7 +10,8 @@ import pytest
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import settle
-from archiver.frontier.database import VERSION, run_in_thread
+from archiver.frontier.connections import begin
+from archiver.frontier.database import VERSION, SqliteConnection
 from archiver.frontier.recent_links import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
@@ -89,10 +90,10 @@ def test_what_was_not_committed_is_not_there(path: Path) -> None:
 
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED])
-        await frontier._writer.execute("BEGIN IMMEDIATE")
+        await frontier._on_writer(begin)
         seed = await claim(frontier, SEED)
         found = Settlement(seed, Event.CAPTURE, found=(link("http://b.example/"),))
-        await run_in_thread(frontier._writer, settle.settle, [found], [], RecentLinks())
+        await frontier._on_writer(settle.settle, [found], [], RecentLinks())
 
     on(path, act)
     assert rows(path, "SELECT url, state FROM urls") == [(SEED, "waiting")]
@@ -383,7 +384,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
         await frontier.add_seeds([SEED])
         seed = await claim(frontier, SEED)
         for connection in (frontier._writer, frontier._reader):
-            await connection.set_trace_callback(said.append)
+            await connection.run(SqliteConnection.set_trace_callback, said.append)  # type: ignore[arg-type]
         for prerequisites in (False, True):
             await frontier.window(1, 5.0, 9, prerequisites=prerequisites)
         await frontier.next_due(5.0)

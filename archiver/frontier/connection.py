@@ -1,0 +1,105 @@
+"""A connection to the database of a frontier, as the functions that run in its thread use it.
+
+SQLite and PostgreSQL have the same methods and take the same statements: see frontier/database.py and
+frontier/postgres.py.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
+from typing import Any, Protocol
+
+Values = Sequence[object] | Mapping[str, object]
+
+
+class Cursor(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """Return the number of rows that it changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+
+    def fetchall(self) -> Any:
+        """Return all further rows."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the further rows."""
+
+
+BATCH_ROWS = 64  # rows in one statement
+
+
+class Connection(ABC):
+    """A connection that one thread uses."""
+
+    @abstractmethod
+    def execute(self, sql: str, values: Values = (), /) -> Cursor:
+        """Execute *sql* and return its cursor."""
+
+    @abstractmethod
+    def executemany(self, sql: str, values: Any, /) -> Any:
+        """Execute *sql* for each of *values*."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin a transaction that keeps all others from writing."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Undo the transaction."""
+
+    @abstractmethod
+    def unsynced_transaction(self) -> AbstractContextManager[None]:
+        """Do the same as `transaction` without waiting for the disk; a power cut may undo it."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Return the time by which leases end."""
+
+    @abstractmethod
+    def writes_of_others(self) -> int:
+        """Return a number that changes when another connection has written, and never goes back to an earlier one."""
+
+    @abstractmethod
+    def erase_deleted(self) -> None:
+        """Overwrite what is deleted from now on, as far as the database can do that."""
+
+    def rows(self, sql: str, values: Values = ()) -> list[Any]:
+        """Return all rows that *sql* finds."""
+        return list(self.execute(sql, values).fetchall())
+
+    def row(self, sql: str, values: Values = ()) -> Any:
+        """Return the first row that *sql* finds, or None."""
+        return self.execute(sql, values).fetchone()
+
+    def many(self, sql: str, values: Sequence[tuple[object, ...]]) -> list[Any]:
+        """Execute *sql* with the rows of *values* in the place of {rows}, and return all rows that it finds.
+
+        One statement takes up to `BATCH_ROWS` rows: a row then costs half of what a statement for each row costs. There
+        are only a few lengths of statements, so the database compiles each of them once.
+        """
+        found: list[Any] = []
+        done, size = 0, BATCH_ROWS
+        row = f"({', '.join('?' * len(values[0]))})" if values else ""
+        while left := len(values) - done:
+            while size > left:
+                size //= 2
+            some = values[done : done + size]
+            found += self.execute(sql.replace("{rows}", ", ".join([row] * size)), tuple(chain.from_iterable(some)))
+            done += size
+        return found
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit everything that the block does, or nothing if it raises."""
+        self.begin()
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
