@@ -14,6 +14,7 @@ from fixtures.torture import PROXY, Plan, Torture, served
 
 KILLS = 250 if os.environ.get("ARCHIVER_LONG") else 5  # of each of the two crawls
 PROXY_KILLS = 12
+PROCESS_KILLS = 200 if os.environ.get("ARCHIVER_LONG") else 12
 URLS = 500 if os.environ.get("ARCHIVER_LONG") else 300
 SEED = int(os.environ.get("ARCHIVER_TORTURE_SEED", "1"))
 
@@ -35,6 +36,15 @@ def test_kills_of_a_crawl_and_its_proxy(tmp_path: Path, program: str) -> None:
         assert {row.client for row in server.log if row.target != SENTINEL} == {PROXY}
     print(figures.table())
     assert figures.kills >= PROXY_KILLS - 2
+    assert figures.requests == figures.urls + figures.repeated
+
+
+def test_kills_of_a_crawl_with_two_processes(tmp_path: Path) -> None:
+    """All processes are killed at once, or the supervisor or a crawler first."""
+    with served(2 * URLS) as (server, sites):
+        figures = Torture(tmp_path, server, sites, Plan(PROCESS_KILLS, SEED, size=200_000, processes=2)).run(print)
+    print(figures.table())
+    assert figures.kills >= PROCESS_KILLS - 2
     assert figures.requests == figures.urls + figures.repeated
 
 
