@@ -136,3 +136,47 @@ def test_names_of_one_server_share_a_rate_over_all_crawlers(tmp_path: Path, name
     assert len(arrived) == len(away)
     assert arrived[-1] - arrived[0] >= (len(away) - 2) / rate - JITTER
     assert max(sum(0 <= later - first < most for later in arrived) for first in arrived) <= rate
+
+
+def test_another_number_of_processes_continues_and_recrawls(tmp_path: Path) -> None:
+    with several_hosts(pages=20) as hosts:
+        for words in (
+            ("crawl", *OPTIONS, "--processes", "1", "--max-urls", "20", *hosts.seeds),
+            ("resume", "c", "--processes", "3", "--max-urls", "50"),
+            ("resume", "c", "--processes", "1", "--max-urls", "0"),
+        ):
+            ran = archiver(*words, cwd=tmp_path)
+            assert ran.returncode in (ExitCode.DONE, ExitCode.LIMIT), ran.stderr
+        assert captures(tmp_path / "c") == dict.fromkeys(hosts.pages, 1)
+        ran = archiver("recrawl", "c", "--processes", "2", "--dedup-min-size", "1", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert captures(tmp_path / "c") == dict.fromkeys(hosts.pages, 1)
+    assert rows(tmp_path / "c", "SELECT DISTINCT revisit <> '' FROM captures WHERE status = 200") == [(1,)]
+    verified(tmp_path / "c")
+
+
+@linux
+def test_a_seed_added_while_several_processes_crawl(tmp_path: Path) -> None:
+    with several_hosts(hosts=3, pages=60, after=40) as hosts:
+        *first, last = hosts.seeds
+        with running("crawl", *OPTIONS, "--rate", "40", *first, cwd=tmp_path) as process:
+            assert hosts.reached.wait(PATIENCE)
+            added = archiver("add", "c", last, cwd=tmp_path)
+            assert added.returncode == 0, added.stderr
+            err = finish(process)
+    assert process.returncode == ExitCode.DONE, err
+    assert captures(tmp_path / "c") == dict.fromkeys(hosts.pages, 1)
+
+
+@linux
+def test_a_signal_to_all_processes_stops_the_crawl_in_order(tmp_path: Path) -> None:
+    """As at the end of a session or of a service."""
+    with several_hosts(after=30) as hosts:
+        with running("crawl", *OPTIONS, *hosts.seeds, cwd=tmp_path) as process:
+            assert hosts.reached.wait(PATIENCE)
+            for each in (*crawlers(process.pid), process.pid):
+                os.kill(each, signal.SIGTERM)
+            err = finish(process)
+        assert process.returncode == ExitCode.STOPPED, err
+    assert "its files are recovered" not in err
+    verified(tmp_path / "c")
