@@ -390,5 +390,7 @@ async def close_files(
 async def _finish_index(layout: Layout, frontier: Frontier) -> None:
     """Mark the files as indexed; then the crawl leaves nothing else behind."""
     await frontier.mark_indexed()
+    for mark in layout.spool.glob(MARK.format("*")):  # of crawlers that were killed, and did not come back
+        mark.unlink()
     with contextlib.suppress(OSError):  # something foreign lies in it: not ours to remove
         layout.spool.rmdir()

@@ -12,7 +12,6 @@ import logging
 import os
 import pickle
 import queue
-import signal
 import struct
 import sys
 import threading
@@ -28,7 +27,9 @@ from archiver.crawl.stats import CrawlEnding, Snapshot
 from archiver.errors import ArchiveError
 
 PROGRAM = """
-import sys, json
+import sys, json, signal
+for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # at once: to import what follows takes a moment
+    signal.signal(getattr(signal, name), signal.SIG_IGN)
 sys.path[:] = json.loads(sys.argv[1])
 from archiver.crawl.crawler_process import serve
 serve()
@@ -36,7 +37,6 @@ serve()
 DRAIN, CUT = b"d", b"c"
 LENGTH = struct.Struct(">Q")
 SNAPSHOT_EVERY = 0.25  # seconds
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 UV_THREADS = "128"  # half of uvloop's threads resolve names; with the default of 4 a slow name server delays all
 
 log = logging.getLogger(__name__)
@@ -134,9 +134,6 @@ class Messages(logging.Handler):
 
 def serve() -> None:
     """Crawl as the task on standard input says."""
-    for name in SIGNALS:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
     orders, output = FileIO(0), FileIO(os.dup(1), "w")
     os.dup2(2, 1)  # nothing else may be written to that pipe
     task: CrawlerTask = pickle.loads(_read(orders, LENGTH.unpack(_read(orders, LENGTH.size))[0]))  # noqa: S301 - from our own process
