@@ -32,13 +32,15 @@ class OutsideChanges:
         """Take up what others have written since the last look, if it is time; return True if there was anything."""
         if now < self.next_look and not at_once:
             return False
-        self.next_look = now + LOOK_EVERY
+        first, self.next_look = self.next_look == 0.0, now + LOOK_EVERY
         written = await self._frontier.written_by_others()
         if self._dispatcher.shares:
             await self._dispatcher.hear(now, cookies=written.cookies)
-        if not written.orders:
+        if not (written.orders or first):
             return False
         new = [seed for seed in await self._frontier.seeds() if seed not in self._known]
+        if not (written.orders or new):  # seeds may have been added between the start of this process and now
+            return False
         if new:
             self._known.update(new)
             self._further += new

@@ -22,7 +22,7 @@ from archiver.clock import Clock
 from archiver.config.settings import Settings
 from archiver.crawl.crawler_process import CUT, DRAIN, LENGTH, PROGRAM, CrawlerTask, Ended, Failed, Logged, packed
 from archiver.crawl.engine import first_error, recorded
-from archiver.crawl.rules import identity_of, learned_rules
+from archiver.crawl.rules import identity_of, learned_rules, with_seeds
 from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up
 from archiver.errors import ArchiveError
 from archiver.frontier.port import Counts
@@ -257,6 +257,8 @@ class Supervisor:
         opened = self._opened
         async with await SqliteFrontier.open(opened.layout.database) as frontier:
             await frontier.act_for(crawler.task.name)
-            rules = await learned_rules(opened.settings, frontier, opened.secrets)
+            further = [seed for seed in await frontier.seeds() if seed not in opened.known]
+            settings = await asyncio.to_thread(with_seeds, opened.settings, further, opened.layout)
+            rules = await learned_rules(settings, frontier, opened.secrets)
             await recover_crawler(opened.layout, frontier, rules, opened.index, crawler.task.name)
             await frontier.leave({})

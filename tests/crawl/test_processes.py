@@ -169,6 +169,23 @@ def test_a_seed_added_while_several_processes_crawl(tmp_path: Path) -> None:
 
 
 @linux
+def test_a_seed_that_was_added_stays_in_scope_after_kills(tmp_path: Path) -> None:
+    """Neither the recovery nor a crawler that was started again forgets it."""
+    with several_hosts(hosts=3, pages=100) as hosts:
+        *first, last = hosts.seeds
+        with running("crawl", *OPTIONS, "--rate", "40", *first, cwd=tmp_path) as process:
+            hosts.servers[0].log.holds(5).wait()
+            assert archiver("add", "c", last, cwd=tmp_path).returncode == 0
+            for asked in (5, 15):
+                hosts.servers[-1].log.holds(asked).wait()
+                for victim in crawlers(process.pid):
+                    os.kill(victim, signal.SIGKILL)
+            err = finish(process)
+    assert process.returncode == ExitCode.DONE, err
+    assert captures(tmp_path / "c").keys() == hosts.pages
+
+
+@linux
 def test_a_signal_to_all_processes_stops_the_crawl_in_order(tmp_path: Path) -> None:
     """As at the end of a session or of a service."""
     with several_hosts(after=30) as hosts:
