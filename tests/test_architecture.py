@@ -365,7 +365,14 @@ def test_what_is_imported_is_installed_with_the_program() -> None:
     """Another distribution's modules are those of a dependency; some come with extras."""
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["replay"], *extras["sign"], *extras["keyring"], *extras["negotiate"]]
+    wanted = [
+        *project["dependencies"],
+        *extras["replay"],
+        *extras["sign"],
+        *extras["keyring"],
+        *extras["negotiate"],
+        *extras["store"],
+    ]
     brought = {re.split(r"[<>=;.\s]", line)[0].lower().replace("-", "_") for line in wanted}
     imported = set()
     for path in ROOT.rglob("*.py"):

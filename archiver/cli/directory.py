@@ -167,7 +167,7 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
 
     *given* are the settings that the user gives now; *trusted*: all of crawl.toml may be followed.
     """
-    from archiver.collection.named_files import archive_use, secret_uses, strangers, tls_uses, way_uses
+    from archiver.collection.named_files import archive_use, secret_uses, store_uses, strangers, tls_uses, way_uses
 
     if trusted:
         return
@@ -187,6 +187,11 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
         raise ConfigError(
             f"{layout.settings}: you have not named {printable(foreign[0], 1000)} for this collection on "
             f"this machine; if you trust it, name it: {shown}; otherwise delete it from the file"
+        )
+    if (store := settings.warc.store) and "store" not in given and strangers(layout, store_uses(settings)):
+        raise ConfigError(
+            f"{layout.settings}: you have not named the store {printable(store, 1000)} for this collection on this "
+            f"machine; to copy the archive there, add --store {quote(store)}; otherwise delete it from the file"
         )
     own = {*secret_uses(now), *way_uses(now)}
     if foreign := strangers(layout, [use for use in secret_uses(settings) if use not in own]):

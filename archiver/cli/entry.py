@@ -49,9 +49,15 @@ COMMANDS = {
     "import": "Import WARC, ARC and WACZ files into a collection.",
     "index": "Rebuild the index from the WARC files.",
     "rebuild": "Rebuild a lost or damaged crawl.db from the WARC files.",
+    "store": "Send a collection to an object store, or check what is there.",
 }
 # Module and name of the commands that are not COMMAND in a module of their name.
-PLACES = {"import": ("import_", "COMMAND"), "resume": ("crawl", "RESUME"), "recrawl": ("crawl", "RECRAWL")}
+PLACES = {
+    "import": ("import_", "COMMAND"),
+    "resume": ("crawl", "RESUME"),
+    "recrawl": ("crawl", "RECRAWL"),
+    "rebuild": ("index", "REBUILD"),
+}
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles
 
 # Errors of the operating system that the user can fix; any other one is a bug.

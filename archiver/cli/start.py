@@ -99,6 +99,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     check_free(directory)
     check_disk_space(directory, settings)
     cookies = load(request.cookies, settings)
+    check_store(settings)
     make_directory(directory)
     new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
     return run_and_report(directory, settings, request.verbosity, new)
@@ -121,6 +122,7 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
+    check_store(settings, resumed=True)
     text = toml.render(settings) if given else ""
     loaded = load(request.cookies, settings)
     existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read, cookies=loaded)
@@ -146,6 +148,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
+    check_store(settings)
     from archiver.crawl.recrawl import set_aside
 
     cookies = load(request.cookies, settings)
@@ -232,7 +235,7 @@ def run_and_report(directory: Path, settings: Settings, verbosity: int, existing
         complain(warning)
     settings = _within_open_files(settings)
     opening = open_crawl if crawlers_of(settings) == 1 else open_processes
-    return run_crawl(
+    code = run_crawl(
         opening(
             directory,
             settings,
@@ -245,6 +248,27 @@ def run_and_report(directory: Path, settings: Settings, verbosity: int, existing
         settings.limits.drain_timeout,
         partial(_finish, directory, settings, verbosity),
     )
+    if settings.warc.store and code is not ExitCode.STOPPED:
+        from archiver.cli.store import send
+        from archiver.collection.store import Store
+
+        send(directory, Store(settings.warc.store))
+    return code
+
+
+def check_store(settings: Settings, *, resumed: bool = False) -> None:
+    """Refuse a store that cannot be written to; a crawl that is *resumed* goes on without it."""
+    if not settings.warc.store:
+        return
+    from archiver.collection.store import Store
+
+    store = Store(settings.warc.store)
+    try:
+        store.check()
+    except ConfigError as error:
+        if not resumed:
+            raise
+        complain(f"{error}; the crawl goes on, and files are sent later")
 
 
 def contact_warning(settings: Settings) -> str:

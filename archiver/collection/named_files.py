@@ -74,6 +74,11 @@ def secret_uses(settings: Settings) -> list[str]:
     return [*found, *way_uses(settings)] if certs or secret_sources(settings) or proxy_sources(settings) else []
 
 
+def store_uses(settings: Settings) -> list[str]:
+    """Return the use of the store to which the archive is copied."""
+    return [f"store {settings.warc.store}"] if settings.warc.store else []
+
+
 def way_uses(settings: Settings) -> list[str]:
     """Return the uses that decide to whom a request really goes."""
     return [f"{key} {hosts} {value}" for hosts, key, value in all_values(settings) if key in WAYS]

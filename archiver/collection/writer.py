@@ -62,6 +62,7 @@ class WarcIdentity:
     algorithm: str
     info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
     private: bool = False  # requests hold secrets, so only the owner may read the files
+    age: float = 0.0  # seconds; a file that is older is sealed too; 0: never
 
     def file_name(self, now: int, serial: int, kind: str = "") -> str:
         """Return the name of the file created at *now* (microseconds since the epoch)."""
@@ -93,6 +94,7 @@ class Archive:
         self._new_id = new_id
         self._file: WarcFile | None = None
         self._file_id = ""
+        self._opened = 0  # when the open file was begun, in microseconds since the epoch
         self._sealed: list[WarcFile] = []  # files without their final names
 
     def append(self, visits: Sequence[PendingVisit]) -> WriteResult:
@@ -100,9 +102,18 @@ class Archive:
 
         The database must hold all earlier results by now.
         """
-        files = self._name_sealed()
+        files = self.finish_old()
         result = self.extend(visits)
         return result._replace(files=(*files, *result.files))
+
+    def finish_old(self) -> tuple[FileState, ...]:
+        """Give sealed files their final names, and the open one too if it is too old.
+
+        The database must hold all earlier results by now.
+        """
+        if self._file is not None and 0 < self._identity.age <= (self._now() - self._opened) / 1e6:
+            self._seal(self._file)
+        return tuple(self._name_sealed())
 
     def extend(self, visits: Sequence[PendingVisit]) -> WriteResult:
         """Write more visits of the same batch, which may refer to those before; then they are on disk too.
@@ -159,7 +170,7 @@ class Archive:
 
     def _open_file(self) -> WarcFile:
         if self._file is None:
-            now = self._now()
+            self._opened = now = self._now()
             self._file = WarcFile(
                 self.folder, self._identity.file_name(now, self._serials()), private=self._identity.private
             )

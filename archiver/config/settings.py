@@ -4,6 +4,7 @@ The command line, the keys of crawl.toml and docs/reference/settings.md are made
 disagree.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any
@@ -99,6 +100,16 @@ class PolitenessSettings:
     )
 
 
+_STORE = re.compile(r"(s3|gs|az)://[^/@:?#\s]+(/[^?#\s]*)?|file:///[^?#]+")
+
+
+def _store(given: Any) -> str:
+    if not isinstance(given, str) or (given and _STORE.fullmatch(given) is None):
+        raise ValueError
+    return given.rstrip("/")
+
+
+STORE = OptionType("ADDRESS", "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER", _store)
 PROCESSES = OptionType(  # 0: one for each processor core
     "N|auto",
     'a whole number of 1 or more, or "auto"',
@@ -163,6 +174,12 @@ class WarcSettings:
         "At the end of each run, store settings, seeds, crawl.log and reports in a separate WARC file.",
     )
     digest: str = setting("sha256", choice("sha256", "sha1"), "Use this algorithm for block and payload digests.")
+    store: str = setting(
+        "", STORE, "Copy finished WARC files to this store: s3://BUCKET/PREFIX, gs://…, az://… or file:///FOLDER."
+    )
+    warc_age: float = setting(
+        600.0, SECONDS_OR_NONE, "With --store, finish a WARC file that is older than this. 0: when it is full."
+    )
     operator: str = setting("", TEXT, "Say who runs this crawl; stored in each warcinfo record.")
     description: str = setting("", TEXT, "Say what this crawl is for; stored in each warcinfo record.")
 

@@ -170,6 +170,15 @@ class BatchWriter:
         """Let a replay see everything."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.flush)
 
+    async def finish_old(self) -> tuple[FileState, ...]:
+        """Finish files that are too old; the database must hold all earlier batches of this writer."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._finish_old)
+
+    def _finish_old(self) -> tuple[FileState, ...]:
+        files = self._archive.finish_old()
+        self._journal.enter(StoredBatch((), files))
+        return files
+
     async def close(self) -> tuple[FileState, ...]:
         """Finish the open file and end the thread."""
         files = await asyncio.get_running_loop().run_in_executor(self._thread, self._close)

@@ -22,7 +22,8 @@ from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawl
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.collection.named_files import archive_use, secret_uses, tls_uses, vouch
+from archiver.collection.named_files import archive_use, secret_uses, store_uses, tls_uses, vouch
+from archiver.collection.store import Store, Uploads
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
@@ -156,6 +157,8 @@ async def _opened(
     """Return the collection in *directory*, locked and recovered."""
     secrets, layout, now = read_secrets(settings), _made(directory, settings), Clock().now()
     lock = stack.enter_context(Lock(layout.lock))
+    if settings.warc.store:
+        stack.callback(Uploads(layout, Store(settings.warc.store), lower_priority).close)
     put_cookies(layout, cookies)
     if not texts.resume:
         put_settings(layout, texts.text, texts.read)
@@ -233,7 +236,8 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
 def _made(directory: Path, settings: Settings) -> Layout:
     """Return the layout of *directory*, and note there which files of this machine it may use."""
     layout = safe_paths.make_folders(directory)
-    vouch(layout, (*map(archive_use, settings.dedup.dedup_from), *tls_uses(settings), *secret_uses(settings)))
+    uses = *map(archive_use, settings.dedup.dedup_from), *tls_uses(settings), *secret_uses(settings)
+    vouch(layout, (*uses, *store_uses(settings)))
     return layout
 
 

@@ -26,6 +26,7 @@ ROOM_LARGE = 8  # large responses that may wait, each in a spool file
 BATCH = 64  # visits for which a busy crawl waits …
 GATHER = 0.05  # … at most this many seconds
 LONGEST_BATCH = 256  # visits that came in the meantime: a batch costs two syncs of the disk, however long it is
+AGE_EVERY = 10.0  # seconds between two looks for files that are too old, while there is nothing to write
 FLUSH_AFTER = 2.0  # seconds without a visit until the index is brought up to date for a replay
 
 Waiting = deque[tuple[int, "asyncio.Future[None]"]]  # bytes, and the future to set when there is room for them
@@ -170,14 +171,20 @@ class Committer:
         return batch
 
     async def _wait_for_visit(self, writer: BatchWriter) -> None:
-        """Wait for a visit; an index that is behind catches up meanwhile."""
+        """Wait for a visit; meanwhile an index that is behind catches up, and files get too old."""
         if not writer.arrived.is_set() and writer.behind:
             try:
                 async with asyncio.timeout(FLUSH_AFTER):
                     await writer.arrived.wait()
             except TimeoutError:
                 await writer.flush()
-        await writer.arrived.wait()
+        while not writer.arrived.is_set():
+            try:
+                async with asyncio.timeout(AGE_EVERY):
+                    await writer.arrived.wait()
+            except TimeoutError:
+                if files := await writer.finish_old():
+                    await self._frontier.settle((), files)
 
     async def _gather(self, writer: BatchWriter) -> None:
         """Give a batch a moment to fill while the crawl is busy."""

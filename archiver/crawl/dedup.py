@@ -132,6 +132,10 @@ class DedupWriter:
             (*receipt.resources, *more.resources),
         )
 
+    def finish_old(self) -> tuple[FileState, ...]:
+        """Give files their final names that are sealed or too old; the database must hold all earlier results."""
+        return self._archive.finish_old()
+
     def close(self) -> tuple[FileState, ...]:
         """Do the same as `Archive.close`."""
         self._end()

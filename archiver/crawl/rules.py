@@ -60,6 +60,7 @@ def identity_of(settings: Settings) -> WarcIdentity:
         algorithm=settings.warc.digest,
         info=_warcinfo(without_secrets(settings)),
         private=has_secrets(settings),
+        age=settings.warc.warc_age if settings.warc.store else 0.0,
     )
 
 
