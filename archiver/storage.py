@@ -157,7 +157,7 @@ def is_bare(name: str) -> bool:
         return False
 
 
-def bare(name: object, where: Path) -> str:
+def bare(name: object, where: Path | str) -> str:
     """Return *name* if it is a valid file name; *where* is the file that has it."""
     if isinstance(name, str) and is_bare(name):
         return name

@@ -15,8 +15,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from fixtures import command, suites
+from archiver.frontier.address import write_address
+from fixtures import command, postgres, suites
 from fixtures.forks import Forks
+from fixtures.postgres import PostgresServer
 
 EXAMPLES = 200 if os.environ.get("ARCHIVER_LONG") else 50  # of a property, where its test does not say how many
 
@@ -78,6 +80,26 @@ def suites_folder() -> Path:
     if folder is None:
         pytest.skip(suites.why_not())
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer | None]:
+    """Run PostgreSQL, if it is installed."""
+    if postgres.folder() is None:
+        yield None
+        return
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def crawl_folder(request: pytest.FixtureRequest, tmp_path: Path, postgres_server: PostgresServer | None) -> Path:
+    """Return a folder for a frontier in crawl.db, and another for one in PostgreSQL."""
+    if request.param == "postgres":
+        if postgres_server is None:
+            pytest.skip("PostgreSQL is not installed")
+        write_address(tmp_path / "crawl.db", postgres_server.new_database())
+    return tmp_path
 
 
 @pytest.fixture(name="forks", scope="session")

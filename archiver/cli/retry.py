@@ -3,7 +3,6 @@
 A stopped crawl is locked meanwhile. A running one looks every second whether another process has changed its database.
 """
 
-import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from archiver.collection.layout import Layout
 from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
 from archiver.frontier import totals, url_lookup
+from archiver.frontier.connection import Reader
 from archiver.frontier.port import Selection
 from archiver.frontier.retry import chosen_patterns, held_patterns
 from archiver.humanize import printable
@@ -85,7 +85,7 @@ def _canonical_or_same(text: str) -> str:
         return text
 
 
-def _is_held(db: sqlite3.Connection, address: str) -> bool:
+def _is_held(db: Reader, address: str) -> bool:
     row = url_lookup.known(db, address)
     return row is not None and row.state is State.HELD
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 
 import click
@@ -27,6 +26,7 @@ from archiver.cli.options import (
 from archiver.cli.terminal import results
 from archiver.errors import ConfigError
 from archiver.frontier import totals, url_lookup
+from archiver.frontier.connection import Reader
 from archiver.frontier.url_lookup import RefusedLink, UrlFilter, UrlRow
 from archiver.humanize import iso, printable
 from archiver.model import ExitCode, State
@@ -89,7 +89,7 @@ def _states(query: UrlsQuery) -> Iterator[State]:
 
 
 def _found(
-    db: Connection, states: Sequence[str], which: UrlFilter, hosts: Sequence[str] | None
+    db: Reader, states: Sequence[str], which: UrlFilter, hosts: Sequence[str] | None
 ) -> Iterator[UrlRow | RefusedLink]:
     if which.states:
         yield from url_lookup.listed(db, which, hosts)

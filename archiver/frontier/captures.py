@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archiver.errors import ArchiveError
+from archiver.frontier.connection import Reader
 from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.frontier.port import InheritedThrottle
@@ -83,13 +84,13 @@ class UrlStatus(NamedTuple):
     taken: CaptureRow | None
 
 
-def newest(db: sqlite3.Connection) -> Iterator[UrlStatus]:
+def newest(db: Reader) -> Iterator[UrlStatus]:
     """Yield all URLs except robots.txt, in the order of discovery."""
     for row in db.execute(_NEWEST):
         yield UrlStatus(row[0], State(row[1]), row[2], None if row[3] is None else CaptureRow(row[0], *row[3:]))
 
 
-def is_known(db: sqlite3.Connection, address: str) -> bool:
+def is_known(db: Reader, address: str) -> bool:
     """Return True if *address* has a row."""
     return db.execute("SELECT 1 FROM urls WHERE url = ?", (address,)).fetchone() is not None
 

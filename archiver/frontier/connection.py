@@ -20,6 +20,10 @@ class Cursor(Protocol):
     def rowcount(self) -> int:
         """Return the number of rows that it changed."""
 
+    @property
+    def description(self) -> Any:
+        """Return None if it has no rows."""
+
     def fetchone(self) -> Any:
         """Return the next row, or None."""
 
@@ -33,8 +37,17 @@ class Cursor(Protocol):
 BATCH_ROWS = 64  # rows in one statement
 
 
+class Reader(Protocol):
+    """A connection that is read: of any engine."""
+
+    def execute(self, sql: str, values: Any = (), /) -> Cursor:
+        """Execute *sql* and return its cursor."""
+
+
 class Connection(ABC):
     """A connection that one thread uses."""
+
+    repeats = 0  # times that work was done again, whose first result may have been lost
 
     @abstractmethod
     def execute(self, sql: str, values: Values = (), /) -> Cursor:
@@ -68,6 +81,10 @@ class Connection(ABC):
     def erase_deleted(self) -> None:
         """Overwrite what is deleted from now on, as far as the database can do that."""
 
+    def begin_run(self) -> bool:
+        """Become the one run that uses the database; return False if another does. A directory has its own lock."""
+        return True
+
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Return all rows that *sql* finds."""
         return list(self.execute(sql, values).fetchall())
@@ -89,7 +106,8 @@ class Connection(ABC):
             while size > left:
                 size //= 2
             some = values[done : done + size]
-            found += self.execute(sql.replace("{rows}", ", ".join([row] * size)), tuple(chain.from_iterable(some)))
+            cursor = self.execute(sql.replace("{rows}", ", ".join([row] * size)), tuple(chain.from_iterable(some)))
+            found += cursor.fetchall() if cursor.description else ()
             done += size
         return found
 

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, Type
 import aiosqlite
 
 from archiver.frontier import database
+from archiver.frontier.address import address_of
 from archiver.frontier.connection import Connection, Values
 from archiver.frontier.database import SqliteConnection, connect, named_errors, run_in_thread
 from archiver.storage import regular
@@ -51,7 +52,7 @@ class SqliteWorker:
 class Database(NamedTuple):
     """An open database."""
 
-    name: Path  # its file, or its address without the password
+    name: str  # its file, or its address without the password
     writer: Worker
     reader: Worker
     errors: Callable[[], AbstractContextManager[None]]  # turns its errors into `ArchiveError`
@@ -65,9 +66,14 @@ class Connections:
         self._lock = asyncio.Lock()
 
     @classmethod
-    async def open(cls, path: Path, clock: Callable[[], float] = time.monotonic) -> Self:
-        """Open the frontier at *path*, or make a new one. All processes that use it have the same *clock*."""
-        return cls(await _open_sqlite(path, clock))
+    async def open(cls, path: Path, clock: Callable[[], float] | None = None) -> Self:
+        """Open the frontier at *path*, or make a new one; if there is an address in its place, in PostgreSQL.
+
+        All processes that use it have the same *clock*, by default the monotonic one of this machine, or the server's.
+        """
+        if address := address_of(path):
+            return cls(await _open_postgres(address, clock))
+        return cls(await _open_sqlite(path, clock or time.monotonic))
 
     async def __aenter__(self) -> Self:
         return self
@@ -141,7 +147,23 @@ async def _open_sqlite(path: Path, clock: Callable[[], float]) -> Database:
             for each in (writer, reader):
                 await run_in_thread(each, SqliteConnection.use_clock, clock)
             stack.pop_all()
-    return Database(path, SqliteWorker(writer), SqliteWorker(reader), lambda: named_errors(path))
+    return Database(str(path), SqliteWorker(writer), SqliteWorker(reader), lambda: named_errors(path))
+
+
+async def _open_postgres(address: str, clock: Callable[[], float] | None) -> Database:
+    from archiver.frontier import postgres  # noqa: PLC0415 - an extra, which only such a crawl needs
+
+    name = postgres.name_of(address)
+    with postgres.named_errors(name):
+        async with AsyncExitStack() as stack:
+            writer = await postgres.PostgresWorker.open(address)
+            stack.push_async_callback(writer.close)
+            await writer.run(postgres.prepare)
+            reader = await postgres.PostgresWorker.open(address, reads=True)
+            for each in (writer, reader):
+                each.use_clock(clock)
+            stack.pop_all()
+    return Database(name, writer, reader, lambda: postgres.named_errors(name))
 
 
 def begin(db: Connection) -> None:

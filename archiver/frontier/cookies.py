@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from archiver.frontier.connection import Connection
+from archiver.frontier.connection import Connection, Reader
 from archiver.model import Cookie
 
 UPSERT = """
@@ -53,12 +53,12 @@ def of_domains(db: Connection, domains: Sequence[str]) -> list[Cookie]:
     return [cookie_of(row) for row in db.rows(OF_DOMAINS, (json.dumps(domains),))]
 
 
-def matching(db: sqlite3.Connection, domain: str = "") -> list[Cookie]:
+def matching(db: Reader, domain: str = "") -> list[Cookie]:
     """Return all cookies of *domain* and its subdomains, or of all domains, in the order of their names."""
     return [cookie_of(row) for row in db.execute(MATCHING, {"domain": domain})]
 
 
-def any_private(db: sqlite3.Connection) -> bool:
+def any_private(db: Reader) -> bool:
     """Return True if the user has brought a cookie."""
     return db.execute("SELECT 1 FROM cookies WHERE private = 1 LIMIT 1").fetchone() is not None
 

@@ -4,11 +4,11 @@ Figures of hosts and types that several reports need are gathered once, in a tem
 file itself is only read. Long results are read row by row.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from archiver.frontier.connection import Reader
 from archiver.frontier.totals import Totals
 
 MICRO = 1_000_000
@@ -111,7 +111,7 @@ class SeedFigures(NamedTuple):
     moved: str  # where its redirect led, if that was accepted; or ""
 
 
-def answered(db: sqlite3.Connection, span: TimeSlices) -> Iterator[CaptureGroup]:
+def answered(db: Reader, span: TimeSlices) -> Iterator[CaptureGroup]:
     """Yield all captures, grouped as the plots need them: at most some thousands of rows, from one pass.
 
     They are grouped by a single number, because it can be sorted fast.
@@ -125,7 +125,7 @@ def answered(db: sqlite3.Connection, span: TimeSlices) -> Iterator[CaptureGroup]
         yield CaptureGroup(alike // 100, alike // 10 % 10, alike % 10, captures, received)
 
 
-def failed(db: sqlite3.Connection, span: TimeSlices) -> list[tuple[int, int]]:
+def failed(db: Reader, span: TimeSlices) -> list[tuple[int, int]]:
     """Return (slice, URLs that failed in it). A slice may be before the first answer or after the last."""
     return list(
         db.execute(
@@ -143,19 +143,19 @@ FROM urls GROUP BY alike, failure
 """  # noqa: S608 - constants; one number and few words can be sorted in half the time of three columns
 
 
-def _gather_fates(db: sqlite3.Connection) -> None:
+def _gather_fates(db: Reader) -> None:
     """Create a temporary table with the outcomes of URLs by depth, if there is none yet."""
     db.execute(_FATES)
 
 
-def depths(db: sqlite3.Connection) -> Iterator[tuple[int, str, int]]:
+def depths(db: Reader) -> Iterator[tuple[int, str, int]]:
     """Yield (depth, state, URLs). URLs deeper than `DEEPEST` count as that depth."""
     _gather_fates(db)
     for alike, urls in db.execute("SELECT alike % 1000 AS rest, sum(urls) FROM temp.url_figures GROUP BY rest"):
         yield alike // 10, STATES[alike % 10], urls
 
 
-def _gather_types(db: sqlite3.Connection) -> None:
+def _gather_types(db: Reader) -> None:
     """Create a temporary table of media types, if there is none yet."""
     db.execute(
         "CREATE TEMP TABLE IF NOT EXISTS type_figures AS "
@@ -163,13 +163,13 @@ def _gather_types(db: sqlite3.Connection) -> None:
     )
 
 
-def media_types(db: sqlite3.Connection) -> Iterator[tuple[str, int, int]]:
+def media_types(db: Reader) -> Iterator[tuple[str, int, int]]:
     """Yield (media type, captures, bytes), most frequent first."""
     _gather_types(db)
     yield from db.execute("SELECT mime, captures, received FROM temp.type_figures ORDER BY captures DESC, mime")
 
 
-def kinds(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+def kinds(db: Reader) -> list[tuple[str, int, int]]:
     """Return (kind of media types, captures, bytes), most bytes first."""
     _gather_types(db)
     return list(
@@ -207,12 +207,12 @@ LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = h
 """
 
 
-def _gather_hosts(db: sqlite3.Connection) -> None:
+def _gather_hosts(db: Reader) -> None:
     """Create the temporary table of hosts, if there is none yet."""
     db.execute(_HOSTS)
 
 
-def hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
+def hosts(db: Reader) -> Iterator[HostFigures]:
     """Yield the hosts, those with most captures first."""
     _gather_hosts(db)
     for row in db.execute("SELECT * FROM temp.host_figures ORDER BY captures DESC, waiting DESC, key"):
@@ -225,7 +225,7 @@ _NAME = f"iif({_PORTLESS} LIKE '%:', substr({_PORTLESS}, 1, length({_PORTLESS}) 
 _SUMS = ", ".join(f"sum({name}) AS {name}" for name in HostFigures._fields[1:])
 
 
-def named_hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
+def named_hosts(db: Reader) -> Iterator[HostFigures]:
     """Yield the hosts by name alone: http, https and all ports of a name count as one host."""
     _gather_hosts(db)
     question = (
@@ -236,7 +236,7 @@ def named_hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
         yield HostFigures(*row)
 
 
-def slowest_hosts(db: sqlite3.Connection, most: int) -> Iterator[HostFigures]:
+def slowest_hosts(db: Reader, most: int) -> Iterator[HostFigures]:
     """Yield the *most* hosts with the slowest answers on average."""
     _gather_hosts(db)
     question = "SELECT * FROM temp.host_figures WHERE captures > 0 ORDER BY duration / captures DESC, key LIMIT ?"
@@ -244,7 +244,7 @@ def slowest_hosts(db: sqlite3.Connection, most: int) -> Iterator[HostFigures]:
         yield HostFigures(*row)
 
 
-def largest_hosts(db: sqlite3.Connection, most: int) -> list[HostFigures]:
+def largest_hosts(db: Reader, most: int) -> list[HostFigures]:
     """Return the *most* hosts with most bytes received, and after them the sum of all others with key ""."""
     _gather_hosts(db)
     rows = list(db.execute("SELECT * FROM temp.host_figures ORDER BY received DESC, key LIMIT ?", (most,)))
@@ -255,12 +255,12 @@ def largest_hosts(db: sqlite3.Connection, most: int) -> list[HostFigures]:
     return [HostFigures(*row) for row in rows]
 
 
-def host_count(db: sqlite3.Connection) -> int:
+def host_count(db: Reader) -> int:
     """Return the number of hosts that the crawl has met."""
     return int(db.execute("SELECT count(id) FROM hosts").fetchone()[0])
 
 
-def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
+def revisits(db: Reader) -> list[tuple[str, int, int, int]]:
     """Return (profile, captures, bytes received for them, bytes of payload not stored again)."""
     return list(
         db.execute(
@@ -270,7 +270,7 @@ def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
     )
 
 
-def truncated(db: sqlite3.Connection) -> Iterator[TruncatedCapture]:
+def truncated(db: Reader) -> Iterator[TruncatedCapture]:
     """Yield the truncated captures, in the order of their commits."""
     rows = db.execute(
         "SELECT urls.url, captures.status, received, truncated, timestamp FROM captures "
@@ -290,7 +290,7 @@ FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state
 """  # noqa: S608 - a constant
 
 
-def missing_requisites(db: sqlite3.Connection) -> Iterator[MissingRequisite]:
+def missing_requisites(db: Reader) -> Iterator[MissingRequisite]:
     """Yield the missing requisites of archived pages, in order of discovery.
 
     A redirect on the way counts as the requisite. URLs that only a script names, and URLs that wait, are left
@@ -300,7 +300,7 @@ def missing_requisites(db: sqlite3.Connection) -> Iterator[MissingRequisite]:
         yield MissingRequisite(*row)
 
 
-def broken_pages(db: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
+def broken_pages(db: Reader) -> Iterator[tuple[str, int, str]]:
     """Yield (URL, status, the page that named it first) of each page that answered 4xx or 5xx, in order of discovery.
 
     A redirect on the way counts as the page.
@@ -313,7 +313,7 @@ def broken_pages(db: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
     )
 
 
-def pages_stored(db: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, int]]:
+def pages_stored(db: Reader, most: int) -> Iterator[tuple[str, str, int]]:
     """Yield (URL, WARC file, offset of the metadata record) of the first *most* captures of pages."""
     yield from db.execute(
         "SELECT urls.url, warcs.name, offset + response_length + request_length FROM captures "
@@ -324,7 +324,7 @@ def pages_stored(db: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, 
     )
 
 
-def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
+def endings(db: Reader) -> list[tuple[str, str, int, int]]:
     """Return (state, failure, status, URLs) of the URLs that do not wait."""
     _gather_fates(db)
     rows = db.execute(
@@ -335,7 +335,7 @@ def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
     return [(STATES[state], failure, status, urls) for state, failure, status, urls in rows]
 
 
-def seeds(db: sqlite3.Connection) -> Iterator[SeedFigures]:
+def seeds(db: Reader) -> Iterator[SeedFigures]:
     """Yield the seeds, in the order given."""
     rows = db.execute(
         "SELECT urls.url, state, status, failure, note, coalesce((SELECT moved.url FROM urls AS moved "

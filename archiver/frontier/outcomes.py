@@ -5,14 +5,13 @@ bounded, and each query reads a table once.
 """
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from archiver.frontier import leases
-from archiver.frontier.connection import Connection
+from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.figures import missing_requisites
 
 BEGIN = "INSERT INTO runs (started) VALUES (?)"
@@ -54,7 +53,7 @@ def end(db: Connection, code: int, reason: str, now: float) -> None:
     db.execute(END, (now, code, reason))
 
 
-def last(db: sqlite3.Connection) -> RunRow | None:
+def last(db: Reader) -> RunRow | None:
     """Return the latest run, None where no run is known."""
     row = db.execute(LAST).fetchone()
     return None if row is None else RunRow(*row)
@@ -190,7 +189,7 @@ class _Course:
             self.sign = blocked or self.sign
 
 
-def groups(db: sqlite3.Connection) -> Iterator[OutcomeGroup]:
+def groups(db: Reader) -> Iterator[OutcomeGroup]:
     """Return all URLs, counted by kind, state, status and failure: some hundred rows at most."""
     for alike, failure, urls in db.execute(_GROUPS):
         state = alike % 10
@@ -198,12 +197,12 @@ def groups(db: sqlite3.Connection) -> Iterator[OutcomeGroup]:
             yield OutcomeGroup(KINDS[alike // 10 % 10], STATES[state], alike // 100, failure, urls)
 
 
-def blocked(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+def blocked(db: Reader) -> list[tuple[str, int, int]]:
     """Return (kind, status, URLs) of the URLs whose last answer was a challenge or block page."""
     return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_BLOCKED)]
 
 
-def refusing(db: sqlite3.Connection) -> list[RefusingHost]:
+def refusing(db: Reader) -> list[RefusingHost]:
     """Return the hosts that refuse us, or have shown challenge pages; those that are paused first."""
     rows = db.execute(_HOSTS, (MOST_HOSTS,)).fetchall()
     courses = {host: _Course(since) for host, _, since, _, _ in rows}
@@ -219,7 +218,7 @@ def _refusing(row: tuple[int, str, float, int, int], course: _Course) -> Refusin
     return RefusingHost(key, course.since, bool(paused), waiting, course.pages, course.answers, statuses, course.sign)
 
 
-def missing(db: sqlite3.Connection) -> Examples:
+def missing(db: Reader) -> Examples:
     """Return the requisites of archived pages that are not there."""
     count = 0
     first: list[tuple[str, str]] = []
@@ -230,12 +229,12 @@ def missing(db: sqlite3.Connection) -> Examples:
     return Examples(count, tuple(first))
 
 
-def lost_redirects(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+def lost_redirects(db: Reader) -> list[tuple[str, str, str]]:
     """Return (seed, where it redirects to, status or failure there) of seeds that lead to nothing usable."""
     return list(db.execute(_LOST_REDIRECTS, (MOST_HOSTS,)))
 
 
-def left_out(db: sqlite3.Connection) -> Examples:
+def left_out(db: Reader) -> Examples:
     """Return what only scripts name and was not asked for, because most of what was asked for was not there."""
     count = 0
     first: list[tuple[str, str]] = []
@@ -246,14 +245,14 @@ def left_out(db: sqlite3.Connection) -> Examples:
     return Examples(count, tuple(first))
 
 
-def example(db: sqlite3.Connection, failure: str) -> str:
+def example(db: Reader, failure: str) -> str:
     """Return the first URL that is excluded by *failure*."""
     question = "SELECT url FROM urls WHERE state = 'excluded' AND failure = ? AND priority >= 0 ORDER BY id LIMIT 1"
     row = db.execute(question, (failure,)).fetchone()
     return row[0] if row else ""
 
 
-def scripted(db: sqlite3.Connection) -> list[tuple[str, int]]:
+def scripted(db: Reader) -> list[tuple[str, int]]:
     """Return (seed, scripts) of the seeds that name scripts and next to no links: a browser may show more there.
 
     Where the scope is single pages nothing is said, for no seed is to lead anywhere.

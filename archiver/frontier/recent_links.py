@@ -91,15 +91,17 @@ class Revision:
     def __init__(self, name: str) -> None:
         self._name = name
         self._known: int | None = None
+        self._repeats = 0  # of the connection; work that is done again may find its own changes, or none
 
     def raise_by_one(self, db: Connection) -> None:
         """Record a change of ours, in the caller's transaction."""
         (number,) = db.row(RAISE, (self._name,))
-        if self._known == number - 1:
+        if self._known == number - 1 and self._repeats == db.repeats:
             self._known = number
 
     def raised_by_others(self, db: Connection) -> bool:
         """Return True if others have raised it since the last call. The first call returns False."""
         row = db.row("SELECT number FROM revisions WHERE name = ?", (self._name,))
         before, self._known = self._known, row[0] if row else 0
-        return before not in {None, self._known}
+        repeated, self._repeats = self._repeats != db.repeats, db.repeats
+        return before is not None and (repeated or before != self._known)

@@ -10,7 +10,6 @@ refusals, under the same words.
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,7 +18,7 @@ from typing import Any
 
 from archiver import url
 from archiver.errors import Failure
-from archiver.frontier.connection import Connection
+from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
@@ -166,7 +165,7 @@ class HeldPattern:
     beyond: int = 0  # more links, which were counted but not kept
 
 
-def held_patterns(db: sqlite3.Connection) -> list[HeldPattern]:
+def held_patterns(db: Reader) -> list[HeldPattern]:
     """Return the held patterns, those with most URLs first."""
     return [
         HeldPattern(*_note_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)

@@ -14,6 +14,8 @@ from shlex import quote
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database
+from archiver.frontier.address import address_of
+from archiver.frontier.connection import Reader
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.policy import limits
 from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
@@ -21,6 +23,7 @@ from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
 _MICRO = 1_000_000
+_ALL = 1 << 62  # rows
 _NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 
 
@@ -87,8 +90,8 @@ class FailedUrl:
 
 
 @contextmanager
-def open_totals(directory: Path) -> Iterator[sqlite3.Connection]:
-    """Open crawl.db of *directory* in one read transaction."""
+def open_totals(directory: Path) -> Iterator[Reader]:
+    """Open the database of *directory* in one read transaction."""
     with _read(directory) as (db, started):
         if not started:
             raise ConfigError(f"{directory}: {NAME} is empty, because its crawl has not started; run archiver resume")
@@ -102,7 +105,7 @@ def has_started(directory: Path) -> bool:
         return started
 
 
-def needs_login(db: sqlite3.Connection) -> bool:
+def needs_login(db: Reader) -> bool:
     """Return True if URLs wait until a person has logged in."""
     row = db.execute("SELECT EXISTS (SELECT 1 FROM hosts WHERE paused = 1 AND blocked_since = 0 AND waiting > 0)")
     return bool(row.fetchone()[0])
@@ -119,9 +122,15 @@ def without_crawl(directory: Path) -> str:
 
 
 @contextmanager
-def _read(directory: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
+def _read(directory: Path) -> Iterator[tuple[Reader, bool]]:
     """Open crawl.db of *directory*; the second value is False if the database is empty."""
     path = directory / NAME
+    if address := address_of(path):
+        from archiver.frontier import postgres  # noqa: PLC0415 - an extra, which only such a crawl needs
+
+        with postgres.reading(address) as (server, started):
+            yield server, started
+        return
     if not path.is_file():
         raise ConfigError(without_crawl(directory))
     try:
@@ -162,7 +171,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def totals(db: sqlite3.Connection) -> Totals:
+def totals(db: Reader) -> Totals:
     """Return the totals of the crawl."""
     states = dict(db.execute(_STATES))
     for state, rules in db.execute(_RULES):  # a robots.txt does not count as a URL of the site
@@ -185,12 +194,12 @@ def totals(db: sqlite3.Connection) -> Totals:
     )
 
 
-def recent_rate(db: sqlite3.Connection, now: float, window: float = 60.0) -> float:
+def recent_rate(db: Reader, now: float, window: float = 60.0) -> float:
     """Return the captures a second in the *window* seconds before *now*, from the newest captures alone."""
     since = int((now - window) * _MICRO)
     newest = "SELECT timestamp FROM captures ORDER BY id DESC LIMIT ?"
     count, oldest = db.execute(
-        f"SELECT count(*), min(timestamp) FROM ({newest}) WHERE timestamp > ?",  # noqa: S608 - a constant above
+        f"SELECT count(*), min(timestamp) FROM ({newest}) AS newest WHERE timestamp > ?",  # noqa: S608 - a constant above
         (_RECENT, since),
     ).fetchone()
     span = window if count < _RECENT else max(1.0, now - oldest / _MICRO)
@@ -205,8 +214,8 @@ UNION ALL SELECT 'held', sum(held) FROM hosts
 _RULES = "SELECT state, count(*) FROM urls WHERE priority < 0 AND state <> 'waiting' GROUP BY state"
 _CAPTURES = """
 SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0),
-       coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0),
-       coalesce(sum(language <> ''), 0)
+       count(*) FILTER (WHERE revisit <> ''), coalesce(sum(payload_length) FILTER (WHERE revisit <> ''), 0),
+       count(*) FILTER (WHERE language <> '')
 FROM captures
 """
 
@@ -217,8 +226,8 @@ WITH answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 ), rules AS (
-    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
-           sum(state = 'excluded') AS excluded
+    SELECT host, count(*) FILTER (WHERE state = 'archived') AS archived,
+           count(*) FILTER (WHERE state = 'failed') AS failed, count(*) FILTER (WHERE state = 'excluded') AS excluded
     FROM urls WHERE priority < 0 GROUP BY host
 )
 SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0), hosts.failed - coalesce(rules.failed, 0),
@@ -226,15 +235,16 @@ SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0), hosts.failed 
        coalesce(duration, 0.0), not_before, robots,
        coalesce(CASE WHEN waiting = (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
        THEN (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END, 0.0),
-       paused * (1 + (blocked_since = 0)), visited, probe_interval, rate, rate_limit, concurrency, slow_reason
+       paused * CASE blocked_since WHEN 0 THEN 2 ELSE 1 END, visited, probe_interval, rate, rate_limit, concurrency,
+       slow_reason
 FROM hosts LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
 
 
-def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS) -> Iterator[HostAccount]:
+def hosts(db: Reader, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS) -> Iterator[HostAccount]:
     """Yield the hosts, those with most waiting URLs first, at most *limit* unless it is negative."""
-    rows = db.execute(_HOSTS, (limit,))
+    rows = db.execute(_HOSTS, (limit if limit >= 0 else _ALL,))
     for (
         key,
         waiting,
@@ -271,7 +281,7 @@ def _wait(*, waiting: int, not_before: float, robots: str, due: float, now: floa
     return ("", 0.0) if robots == "known" else ("robots.txt", 0.0)
 
 
-def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
+def seeds(db: Reader) -> list[SeedAccount]:
     """Return the outcome of each seed, in the order given."""
     followed = dict(db.execute("SELECT seed, count(*) FROM urls WHERE id <> seed GROUP BY seed"))
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
@@ -291,12 +301,12 @@ JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.
 """  # status 304 is not a redirect
 
 
-def statuses(db: sqlite3.Connection) -> list[tuple[int, int]]:
+def statuses(db: Reader) -> list[tuple[int, int]]:
     """Return (status, captures), most frequent first. Status 0: an answer without a status line."""
     return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
 
 
-def media_types(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+def media_types(db: Reader) -> list[tuple[str, int, int]]:
     """Return (media type, captures, bytes), most frequent first."""
     return list(
         db.execute("SELECT mime, count(*) AS n, sum(received) FROM captures GROUP BY mime ORDER BY n DESC, mime")
@@ -309,7 +319,7 @@ CASE WHEN urls.state = 'excluded' AND rtrim(urls.path, 'R') GLOB '*X' THEN 'spec
 """
 
 
-def failures(db: sqlite3.Connection) -> list[tuple[str, int]]:
+def failures(db: Reader) -> list[tuple[str, int]]:
     """Return (reason, URLs) of the failed and excluded URLs, most frequent first."""
     return list(
         db.execute(
@@ -319,7 +329,7 @@ def failures(db: sqlite3.Connection) -> list[tuple[str, int]]:
     )
 
 
-def lost(db: sqlite3.Connection) -> Iterator[FailedUrl]:
+def lost(db: Reader) -> Iterator[FailedUrl]:
     """Yield the failed and excluded URLs in order of discovery, row by row because there may be many."""
     rows = db.execute(
         f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM urls "  # noqa: S608 - a constant above
@@ -329,7 +339,7 @@ def lost(db: sqlite3.Connection) -> Iterator[FailedUrl]:
         yield FailedUrl(*row)
 
 
-def refusals(db: sqlite3.Connection) -> list[tuple[str, int]]:
+def refusals(db: Reader) -> list[tuple[str, int]]:
     """Return (rule, links) that the scope refused, most frequent first."""
     return list(
         db.execute("SELECT rule, sum(links) AS n FROM refusal_counts GROUP BY rule ORDER BY n DESC, rule LIMIT 100")

@@ -5,12 +5,12 @@ reader at the other end of a pipe does not hold up a running crawl.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from archiver.frontier import settle
+from archiver.frontier.connection import Reader
 from archiver.frontier.figures import MISSING
 from archiver.frontier.retry import LAST_BLOCKED, names_of
 from archiver.model import Hop, PatternTally, Robots, State
@@ -122,13 +122,13 @@ FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY capt
 """
 _HOST = """
 SELECT hosts.key, waiting, not_before, hosts.robots, robots.status, robots.body, coalesce(urls.url, ''), rate,
-       slow_reason, failing_since, paused * (1 + (blocked_since = 0))
+       slow_reason, failing_since, paused * CASE blocked_since WHEN 0 THEN 2 ELSE 1 END
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url LEFT JOIN urls ON urls.id = hosts.robots_url
 WHERE hosts.key = ?
 """
 _AHEAD = """
 SELECT count(*) FROM (SELECT 1 FROM urls WHERE host = (SELECT host FROM urls WHERE id = :id) AND state = 'waiting'
-                      AND (priority < :priority OR priority = :priority AND id < :id) LIMIT :most)
+                      AND (priority < :priority OR priority = :priority AND id < :id) LIMIT :most) AS earlier
 """
 _REFUSED = """
 SELECT refusals.url, rule, coalesce(urls.url, '') FROM refusals LEFT JOIN urls ON urls.id = refusals.via
@@ -158,32 +158,32 @@ class UrlFilter:
         return " AND ".join(conditions), values
 
 
-def known(db: sqlite3.Connection, address: str) -> UrlRow | None:
+def known(db: Reader, address: str) -> UrlRow | None:
     """Return the row of *address*, or None."""
     row = db.execute(f"{_URL} WHERE urls.url = ?", (address,)).fetchone()
     return None if row is None else _known(row)
 
 
-def way(db: sqlite3.Connection, row: UrlRow) -> tuple[list[DiscoveryStep], bool]:
+def way(db: Reader, row: UrlRow) -> tuple[list[DiscoveryStep], bool]:
     """Return the URLs from the seed (or a robots.txt) to *row*, and True if the beginning is missing."""
     found = db.execute(_WAY, (row.id, MAX_STEPS)).fetchall()
     steps = [DiscoveryStep(address, Hop(hop) if path else None) for address, hop, path in found]
     return steps, steps[0].hop not in {None, Hop.PREREQUISITE}
 
 
-def captures(db: sqlite3.Connection, row: UrlRow) -> list[StoredCapture]:
+def captures(db: Reader, row: UrlRow) -> list[StoredCapture]:
     """Return the newest captures of *row*, newest first."""
     found = db.execute(_CAPTURES, (row.id, MAX_CAPTURES))
     return [StoredCapture(moment / _MICRO, *others) for moment, *others in found]
 
 
-def ahead(db: sqlite3.Connection, row: UrlRow) -> int:
+def ahead(db: Reader, row: UrlRow) -> int:
     """Return the number of URLs of the same host that go before *row*, at most `MAX_AHEAD`."""
     parameters = {"id": row.id, "priority": row.priority, "most": MAX_AHEAD}
     return int(db.execute(_AHEAD, parameters).fetchone()[0])
 
 
-def host(db: sqlite3.Connection, key: str) -> HostState | None:
+def host(db: Reader, key: str) -> HostState | None:
     """Return the host *key*, or None if the crawl does not know it."""
     row = db.execute(_HOST, (key,)).fetchone()
     if row is None:
@@ -195,36 +195,36 @@ def host(db: sqlite3.Connection, key: str) -> HostState | None:
     return HostState(name, waiting, not_before, robots, answer, address, *rest)
 
 
-def refused(db: sqlite3.Connection, address: str) -> RefusedLink | None:
+def refused(db: Reader, address: str) -> RefusedLink | None:
     """Return the refusal of *address*, or None if it is not in the sample."""
     row = db.execute(f"{_REFUSED} WHERE refusals.url = ?", (address,)).fetchone()
     return None if row is None else RefusedLink(*row)
 
 
-def refused_without_trace(db: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
+def refused_without_trace(db: Reader, key: str) -> list[tuple[str, int]]:
     """Return the rules that refused more links to the host *key* than the sample has, with their counts."""
     rows = "SELECT rule, links FROM refusal_counts WHERE host = ? AND links > kept ORDER BY links DESC, rule LIMIT 20"
     return list(db.execute(rows, (key,)))
 
 
-def moved(db: sqlite3.Connection) -> list[tuple[str, str]]:
+def moved(db: Reader) -> list[tuple[str, str]]:
     """Return the places to which redirects of seeds led, each with its seed."""
     return list(db.execute(settle.MOVED))
 
 
-def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
+def learned(db: Reader, most: int) -> list[PatternTally]:
     """Return the tallies of at most *most* URL patterns."""
     return settle.pattern_tallies(db.execute(settle.NEWEST, (most,)))
 
 
-def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
+def keys(db: Reader, wanted: str) -> list[str]:
     """Return the hosts that *wanted* names: `example.org`, `example.org:8443` or `https://example.org`."""
     name = wanted.lower().rstrip("/")
     rows = db.execute("SELECT key FROM hosts UNION SELECT host FROM refusal_counts ORDER BY 1")
     return [key for (key,) in rows if name in names_of(key)]
 
 
-def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None) -> Iterator[UrlRow]:
+def listed(db: Reader, which: UrlFilter, hosts: Sequence[str] | None) -> Iterator[UrlRow]:
     """Yield the URLs that pass *which*, in order of discovery. If *hosts* is given, only theirs, by name."""
     among, values = which.conditions()
     if hosts is None:
@@ -242,7 +242,7 @@ def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None
             last = page[-1][1]
 
 
-def listed_refused(db: sqlite3.Connection, hosts: Sequence[str] | None) -> Iterator[RefusedLink]:
+def listed_refused(db: Reader, hosts: Sequence[str] | None) -> Iterator[RefusedLink]:
     """Yield the refusals in the sample, by name. If *hosts* is given, only theirs."""
     order = f"{_REFUSED} WHERE refusals.url > ? AND refusals.url < ? ORDER BY refusals.url LIMIT ?"
     for last, behind in [("", _BEHIND_ALL)] if hosts is None else map(_span, hosts):
@@ -258,9 +258,9 @@ def _span(key: str) -> tuple[str, str]:
     return f"{key}.{_LAST}", f"{key}0"
 
 
-def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> list[Any]:
+def _page(db: Reader, order: str, values: tuple[object, ...]) -> list[Any]:
     """Return the next rows and end the transaction, so that SQLite need not keep its snapshot for us."""
-    rows = db.execute(order, values).fetchall()
+    rows: list[Any] = db.execute(order, values).fetchall()
     db.execute("COMMIT")
     db.execute("BEGIN")
     return rows

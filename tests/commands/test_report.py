@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import totals
+from archiver.frontier.connection import Reader
 from archiver.tools.report import files, verdict
 from archiver.tools.report.report import FinishedRun, read_summary, summary_lines
 from fixtures import handmade_crawls
@@ -24,13 +25,13 @@ def crawl(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def db(crawl: Path) -> Iterator[sqlite3.Connection]:
+def db(crawl: Path) -> Iterator[Reader]:
     """Its database."""
     with totals.open_totals(crawl) as opened:
         yield opened
 
 
-def test_totals(db: sqlite3.Connection) -> None:
+def test_totals(db: Reader) -> None:
     assert totals.totals(db) == totals.Totals(
         waiting=4,
         archived=3,
@@ -49,7 +50,7 @@ def test_totals(db: sqlite3.Connection) -> None:
     )
 
 
-def test_what_each_host_waits_for(db: sqlite3.Connection) -> None:
+def test_what_each_host_waits_for(db: Reader) -> None:
     waits = {host.key: (host.waiting, host.why, host.until) for host in totals.hosts(db, NOW)}
     assert waits == {
         "https://a.example": (1, "", 0.0),
@@ -60,16 +61,16 @@ def test_what_each_host_waits_for(db: sqlite3.Connection) -> None:
     }
 
 
-def test_hosts_can_be_limited(db: sqlite3.Connection) -> None:
+def test_hosts_can_be_limited(db: Reader) -> None:
     assert [host.key for host in totals.hosts(db, NOW, 1)] == ["https://a.example"]
 
 
-def test_recent_rate(db: sqlite3.Connection) -> None:
+def test_recent_rate(db: Reader) -> None:
     assert totals.recent_rate(db, NOW) == pytest.approx(2 / 60)
     assert totals.recent_rate(db, NOW + 3600) == 0
 
 
-def test_seeds(db: sqlite3.Connection) -> None:
+def test_seeds(db: Reader) -> None:
     assert [(seed.url, seed.followed, verdict.seed_problem(seed)) for seed in totals.seeds(db)] == [
         ("https://a.example/", 8, ""),
         ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
@@ -86,7 +87,7 @@ def test_a_seed_that_leads_out_of_scope_is_named() -> None:
     )
 
 
-def test_counts(db: sqlite3.Connection) -> None:
+def test_counts(db: Reader) -> None:
     assert totals.statuses(db) == [(200, 1), (301, 1), (404, 1)]
     assert totals.failures(db) == [("dns", 1), ("robots", 1), ("timeout", 1)]
     assert totals.refusals(db) == [("host", 7), ("max-repeats: 3", 4)]
@@ -97,7 +98,7 @@ def test_counts(db: sqlite3.Connection) -> None:
     }
 
 
-def test_files(crawl: Path, db: sqlite3.Connection) -> None:
+def test_files(crawl: Path, db: Reader) -> None:
     found = read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     files.write_reports(crawl, db, found, NOW)
     folder = crawl / "reports"
@@ -126,7 +127,7 @@ def test_files(crawl: Path, db: sqlite3.Connection) -> None:
     assert json.loads((folder / "summary.json").read_text())["totals"]["archived"] == 3
 
 
-def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
+def test_files_are_replaced_whole(crawl: Path, db: Reader) -> None:
     folder = crawl / "reports"
     folder.mkdir()
     (folder / "summary.txt").write_text("old")
@@ -136,7 +137,7 @@ def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
     assert not list(folder.glob("*.tmp"))
 
 
-def test_summary_in_words(db: sqlite3.Connection) -> None:
+def test_summary_in_words(db: Reader) -> None:
     assert list(summary_lines(read_summary(db, "a limit was reached", FinishedRun(90.0, 180, 2400)))) == [
         "ended     a limit was reached",
         "URLs      3 archived, 2 failed, 1 excluded, 4 waiting, 1 held",
@@ -171,7 +172,7 @@ def test_beside_a_writer(crawl: Path) -> None:
         assert totals.totals(db).archived == before.archived + 1
 
 
-def test_nothing_can_be_written(db: sqlite3.Connection) -> None:
+def test_nothing_can_be_written(db: Reader) -> None:
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         db.execute("UPDATE urls SET tries = 1")
 

@@ -14,29 +14,29 @@ from fixtures.queued_urls import SEEDS, two_hosts
 THROTTLE = ThrottleState(1.5, 2.0, 3.5, "503")
 
 
-def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
+def test_lessons_come_with_the_lease(crawl_folder: Path) -> None:
     async def run() -> None:
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             first, second = await frontier.due_hosts(1000.0, 9, ())
             assert (first.throttle, first.backoff) == (UNTAUGHT, NO_BACKOFF)
             await frontier.settle((), (), {second.id: THROTTLE})
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             first, second = await frontier.due_hosts(1000.0, 9, ())
             assert (first.throttle, second.throttle) == (UNTAUGHT, THROTTLE)
 
     asyncio.run(run())
-    with totals.open_totals(tmp_path) as db:
+    with totals.open_totals(crawl_folder) as db:
         assert [host.slowed for host in totals.hosts(db, 1000.0)] == ["", "slowed down to 1.5/s: 503"]
 
 
-def test_a_host_that_sleeps_is_not_due(tmp_path: Path) -> None:
+def test_a_host_that_sleeps_is_not_due(crawl_folder: Path) -> None:
     async def run() -> None:
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             await frontier.save_backoff(1, HostBackoff(900.0, 40.0, 1040.0))
-        with totals.open_totals(tmp_path) as db:
+        with totals.open_totals(crawl_folder) as db:
             host = next(totals.hosts(db, 1000.0))
             assert (host.why, host.until) == ("asleep, next probe", 1040.0)
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             assert [row.id for row in await frontier.due_hosts(1000.0, 9, ())] == [2]
             assert await frontier.next_due(1000.0) == 1040.0
             assert (await frontier.host(1)).backoff == HostBackoff(900.0, 40.0, 1040.0)
@@ -47,13 +47,13 @@ def test_a_host_that_sleeps_is_not_due(tmp_path: Path) -> None:
 
 
 def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    crawl_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In transactions of bounded size."""
     monkeypatch.setattr(hosts, "AT_ONCE", 2)
 
     async def run() -> None:
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             await frontier.ask_robots_of((1,))
             await frontier.save_backoff(1, HostBackoff(900.0, 40.0, 1040.0))
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 5
@@ -63,10 +63,10 @@ def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
             assert (row.backoff, row.not_before) == (NO_BACKOFF, 0.0)
 
     asyncio.run(run())
-    found = states(tmp_path)
+    found = states(crawl_folder)
     assert [found[seed] for seed in SEEDS] == ["failed"] * 5 + ["waiting"] * 5
     assert found["http://h0.example/robots.txt"] == "waiting"
-    assert rows(tmp_path, "SELECT DISTINCT failure, note, tries FROM urls WHERE state = 'failed'") == [
+    assert rows(crawl_folder, "SELECT DISTINCT failure, note, tries FROM urls WHERE state = 'failed'") == [
         ("connect", "gone", 0)
     ]
-    assert rows(tmp_path, "SELECT waiting FROM hosts ORDER BY id") == [(1,), (5,)]
+    assert rows(crawl_folder, "SELECT waiting FROM hosts ORDER BY id") == [(1,), (5,)]

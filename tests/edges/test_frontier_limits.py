@@ -69,17 +69,17 @@ async def due(frontier: SqliteFrontier, allowance: Quotas) -> list[int]:
         (quotas(3, 90, "h0.example max-urls-per-host=0 max-bytes-per-host=0"), OTHER),
     ],
 )
-def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: Quotas, words: str) -> None:
+def test_a_host_that_has_reached_a_limit_is_not_due(crawl_folder: Path, allowance: Quotas, words: str) -> None:
     """Its visited URLs count, failed and waiting for another try; what was forbidden does not."""
 
     async def run() -> None:
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             await visit(frontier, 1, {0: Event.CAPTURE, 1: Event.RETRY}, 150)
             await visit(frontier, 1, {1: Event.GIVE_UP, 2: Event.FORBID})
             await visit(frontier, 2, {0: Event.CAPTURE})
             await visit(frontier, 1, {0: Event.GIVE_UP})
             await frontier.add_seeds([f"http://h0.example/more{number}" for number in range(2)])
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             held = [number for number in (1, 2) if f"{'34'[number - 1]} URLs" in words]
             assert await due(frontier, allowance) == [number for number in (1, 2) if number not in held]
             assert await frontier.held_back(allowance) == words
@@ -87,16 +87,16 @@ def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: Q
             assert 1 in await due(frontier, allowance)
 
     asyncio.run(run())
-    assert rows(tmp_path, "SELECT visited, received FROM hosts") == [(3, 300), (1, 100)]
+    assert rows(crawl_folder, "SELECT visited, received FROM hosts ORDER BY id") == [(3, 300), (1, 100)]
 
 
-def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
+def test_what_is_made_due_again_costs_again(crawl_folder: Path) -> None:
     async def run() -> None:
-        async with two_hosts(tmp_path) as frontier:
+        async with two_hosts(crawl_folder) as frontier:
             await visit(frontier, 1, {0: Event.GIVE_UP, 1: Event.GIVE_UP})
             assert await due(frontier, quotas(urls=2)) == [2]
             assert await frontier.queue_again(Selection(failures=("connect",))) == 2
             assert await due(frontier, quotas(urls=2)) == [1, 2]
 
     asyncio.run(run())
-    assert rows(tmp_path, "SELECT visited FROM hosts") == [(0,), (0,)]
+    assert rows(crawl_folder, "SELECT visited FROM hosts") == [(0,), (0,)]

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from archiver.errors import ArchiveError, ConfigError
@@ -16,6 +17,7 @@ from archiver.frontier.recent_links import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
 from archiver.policy.limits import ThrottleState
+from fixtures.archives import database_rows
 from fixtures.queued_urls import waiting
 
 Act = Callable[[SqliteFrontier], Awaitable[Any]]
@@ -35,8 +37,7 @@ def on(path: Path, act: Act) -> Any:
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(path)) as db:
-        return db.execute(sql).fetchall()
+    return database_rows(path, sql)
 
 
 async def claim(frontier: SqliteFrontier, address: str) -> Claim:
@@ -48,7 +49,12 @@ def link(address: str, depth: int = 1, priority: int = 2, hop: Hop = Hop.LINK) -
 
 
 @pytest.fixture(name="path")
-def database(tmp_path: Path) -> Path:
+def database(crawl_folder: Path) -> Path:
+    return crawl_folder / "crawl.db"
+
+
+@pytest.fixture(name="file")
+def database_file(tmp_path: Path) -> Path:
     return tmp_path / "crawl.db"
 
 
@@ -64,7 +70,7 @@ def test_a_batch_is_all_or_nothing(path: Path) -> None:
         good = Settlement(seed, Event.CAPTURE, 200, found=(link("http://b.example/"),), not_before=9e9)
         nowhere = Capture(SEED, 1, 200, "", "", 0, 0, "unknown.warc.gz", Span(0, 1), Span(1, 1), Span(2, 1))
         bad = good._replace(capture=nowhere._replace(mime=None))  # type: ignore[arg-type]
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
             await frontier.settle([good, bad._replace(robots=Robots(200, None))], [FileState("w", 5, closed=False)])  # type: ignore[arg-type]
 
     on(path, act)
@@ -77,7 +83,7 @@ def test_a_frontier_goes_on_after_a_failed_batch(path: Path) -> None:
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED])
         seed = await claim(frontier, SEED)
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
             await frontier.settle([Settlement(seed, Event.CAPTURE, robots=Robots(200, None))], [])  # type: ignore[arg-type]
         await frontier.settle([Settlement(seed, Event.CAPTURE, 200)], [])
         assert (await frontier.counts()).archived == 1
@@ -100,48 +106,48 @@ def test_what_was_not_committed_is_not_there(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [-1, 0, 7, VERSION + 1])
-def test_another_schema_version_is_refused(path: Path, version: int) -> None:
-    on(path, lambda frontier: frontier.counts())
-    with closing(sqlite3.connect(path)) as db:
+def test_another_schema_version_is_refused(file: Path, version: int) -> None:
+    on(file, lambda frontier: frontier.counts())
+    with closing(sqlite3.connect(file)) as db:
         db.execute(f"PRAGMA user_version = {version}")
-    before = path.read_bytes()
+    before = file.read_bytes()
     with pytest.raises(ConfigError, match=f"schema version {version}, .* needs {VERSION}; archiver rebuild "):
-        on(path, lambda frontier: frontier.counts())
-    assert path.read_bytes() == before
+        on(file, lambda frontier: frontier.counts())
+    assert file.read_bytes() == before
 
 
-def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
+def test_somebody_elses_database_is_refused_and_left_alone(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db:
         db.execute("CREATE TABLE theirs (x)")
-    before = path.read_bytes()
+    before = file.read_bytes()
     with pytest.raises(ConfigError, match="not one of archiver's"):
-        on(path, lambda frontier: frontier.counts())
-    assert path.read_bytes() == before
+        on(file, lambda frontier: frontier.counts())
+    assert file.read_bytes() == before
 
 
-def test_what_is_no_database_is_an_error_of_storage(path: Path) -> None:
-    path.write_bytes(b"this is no database, but long enough to be looked at as one" * 100)
+def test_what_is_no_database_is_an_error_of_storage(file: Path) -> None:
+    file.write_bytes(b"this is no database, but long enough to be looked at as one" * 100)
     with pytest.raises(ArchiveError, match=r"crawl\.db: "):
-        on(path, lambda frontier: frontier.counts())
+        on(file, lambda frontier: frontier.counts())
 
 
-def test_a_damaged_database_is_an_error_of_storage(path: Path) -> None:
+def test_a_damaged_database_is_an_error_of_storage(file: Path) -> None:
     async def grow(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([f"http://a.example/{n}" for n in range(2000)])
 
-    on(path, grow)
-    data = bytearray(path.read_bytes())
+    on(file, grow)
+    data = bytearray(file.read_bytes())
     for page in range(4096 * 3, len(data), 4096):
         data[page : page + 200] = b"\xff" * 200
-    path.write_bytes(data)
+    file.write_bytes(data)
     with pytest.raises(ArchiveError, match=r"crawl\.db: "):
-        on(path, lambda frontier: frontier.counts())
+        on(file, lambda frontier: frontier.counts())
 
 
-def test_a_folder_in_the_place_of_the_file(path: Path) -> None:
-    path.mkdir()
+def test_a_folder_in_the_place_of_the_file(file: Path) -> None:
+    file.mkdir()
     with pytest.raises(ArchiveError, match=r"crawl\.db: "):
-        on(path, lambda frontier: frontier.counts())
+        on(file, lambda frontier: frontier.counts())
 
 
 def test_a_second_settlement_changes_nothing(path: Path) -> None:
@@ -293,8 +299,9 @@ def test_a_host_that_could_not_be_asked_has_no_rules_meanwhile(path: Path) -> No
     on(path, act)
 
 
-def test_a_robots_txt_of_yesterday_does_not_answer_for_another_host(path: Path) -> None:
-    async def act(frontier: SqliteFrontier, settled: float, hosts: int) -> None:
+@pytest.mark.parametrize(("settled", "hosts"), [(86_000.0, 0), (87_000.0, 1)])
+def test_a_robots_txt_of_yesterday_does_not_answer_for_another_host(path: Path, settled: float, hosts: int) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED, "http://b.example/"])
         first, other = await asked(frontier), await asked(frontier, "http://b.example")
         await frontier.settle([Settlement(first, Event.CAPTURE, robots=Robots(200, b"a"), settled=1)], [])
@@ -304,9 +311,7 @@ def test_a_robots_txt_of_yesterday_does_not_answer_for_another_host(path: Path) 
         assert [claim.url for claim in window.claims] == [first.url] * hosts
         assert (await frontier.host(other.host)).robots == (None if hosts else Robots(200, b"a"))
 
-    on(path, lambda frontier: act(frontier, 86_000.0, 0))
-    path.unlink()
-    on(path, lambda frontier: act(frontier, 87_000.0, 1))
+    on(path, act)
 
 
 def test_robots_txt_moves_to_other_hosts_and_answers_for_all_who_ask(path: Path) -> None:
@@ -377,7 +382,7 @@ def test_seeds_given_again_do_not_hold_up_robots_txt(path: Path) -> None:
 SCANS = re.compile(r"SCAN (urls|robots|via|begun|target)\b")
 
 
-def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(path: Path) -> None:
+def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(file: Path) -> None:
     said: list[str] = []
 
     async def act(frontier: SqliteFrontier) -> None:
@@ -418,7 +423,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
         for written in ("INTO urls", "INTO refusals", "INTO warcs", "json_each", "robots_next", "min(due)", "chain"):
             assert any(written in sql for sql in done), written
 
-    on(path, act)
+    on(file, act)
 
 
 def test_a_guess_becomes_what_a_page_names_it_as(path: Path) -> None:

@@ -23,13 +23,13 @@ Test = Callable[[SqliteFrontier, SqliteFrontier, SetClock], Awaitable[None]]
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Callable[[Test], None]:
+def both(crawl_folder: Path) -> Callable[[Test], None]:
     """Run a test with two crawlers and their clock."""
 
     def run(test: Test) -> None:
         async def act() -> None:
             clock = SetClock()
-            async with two_crawlers(tmp_path, SEEDS, clock) as (one, other):
+            async with two_crawlers(crawl_folder, SEEDS, clock) as (one, other):
                 await test(one, other, clock)
 
         asyncio.run(act())
@@ -141,7 +141,7 @@ def test_what_is_found_out_about_a_host_comes_with_its_lease(both: Callable[[Tes
     both(test)
 
 
-def test_late_settlements_enter_captures_only(both: Callable[[Test], None], tmp_path: Path) -> None:
+def test_late_settlements_enter_captures_only(both: Callable[[Test], None], crawl_folder: Path) -> None:
     """Whoever has the lease now decides about the URL: it is archived once, and each record is known."""
 
     async def test(one: SqliteFrontier, other: SqliteFrontier, clock: SetClock) -> None:
@@ -157,12 +157,12 @@ def test_late_settlements_enter_captures_only(both: Callable[[Test], None], tmp_
         assert settled.lost == {claims[0].id}  # no one has taken the second host over
         assert len(await one.captures("w", -1, 9)) == 2
         assert [row.throttle.rate for row in await one.hosts((1, 2))] == [0.0, 2.0]
-        assert states(tmp_path) == {claims[0].url: "waiting", claims[1].url: "archived"}
+        assert states(crawl_folder) == {claims[0].url: "waiting", claims[1].url: "archived"}
         again, file = stored(claims[0], 0, "v")
         assert (await other.settle([again], [file])).lost == frozenset()
-        assert states(tmp_path)[claims[0].url] == "archived"
-        assert rows(tmp_path, "SELECT count(*) FROM captures") == [(3,)]
-        assert rows(tmp_path, "SELECT sum(archived), sum(waiting) FROM hosts") == [(2, len(SEEDS) - 2)]
+        assert states(crawl_folder)[claims[0].url] == "archived"
+        assert rows(crawl_folder, "SELECT count(*) FROM captures") == [(3,)]
+        assert rows(crawl_folder, "SELECT sum(archived), sum(waiting) FROM hosts") == [(2, len(SEEDS) - 2)]
 
     both(test)
 
@@ -213,17 +213,17 @@ def test_a_new_run_knows_that_all_crawlers_are_gone(both: Callable[[Test], None]
     both(test)
 
 
-def test_processes_that_do_not_crawl_see_all_hosts(both: Callable[[Test], None], tmp_path: Path) -> None:
+def test_processes_that_do_not_crawl_see_all_hosts(both: Callable[[Test], None], crawl_folder: Path) -> None:
     async def test(one: SqliteFrontier, other: SqliteFrontier, clock: SetClock) -> None:
         await one.lease({1: "1", 2: "2"})
-        async with await SqliteFrontier.open(tmp_path / "crawl.db", clock.now) as reader:
+        async with await SqliteFrontier.open(crawl_folder / "crawl.db", clock.now) as reader:
             assert await due(reader) == [1, 2]
             claim = (await reader.window(1, NOW, 1, prerequisites=False)).claims[0]
             late, file = stored(claim, 0, event=Event.CAPTURE)
             assert (await reader.settle([late], [file])).lost == frozenset()  # as recovery does
 
     both(test)
-    with totals.open_totals(tmp_path) as db:
+    with totals.open_totals(crawl_folder) as db:
         assert [host.slowed for host in totals.hosts(db, NOW)] == ["", ""]
 
 

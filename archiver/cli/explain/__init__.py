@@ -7,7 +7,6 @@ They are left out if that record cannot be read: the WARC file was moved, is dam
 
 import json
 import re
-import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,6 +29,7 @@ from archiver.config.seeds import seed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals, url_lookup
+from archiver.frontier.connection import Reader
 from archiver.model import ExitCode, Link, Links, State
 from archiver.policy.url_forms import Respelling
 from archiver.storage import is_bare
@@ -64,7 +64,7 @@ def explain(directory: Path, url: str, *, as_json: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: float, *, running: bool) -> Explanation:
+def explanation(db: Reader, address: str, settings: Settings, now: float, *, running: bool) -> Explanation:
     """Return what the crawl behind *db* knows about *address*, which has the spelling of the crawl."""
     from archiver.cli.explain.rules import LearnedState, RuleJudge
     from archiver.policy.traps import MOST_PATTERNS
@@ -108,7 +108,7 @@ def canonical_url(text: str) -> str:
     return address or seed(text)
 
 
-def find_in_crawl(db: sqlite3.Connection, text: str, settings: Settings) -> str:
+def find_in_crawl(db: Reader, text: str, settings: Settings) -> str:
     """Return the URL of the crawl that *text* means; if it knows none, the URL that it would request.
 
     Without a scheme, that is the one of http and https that the crawl knows.
@@ -120,7 +120,7 @@ def find_in_crawl(db: sqlite3.Connection, text: str, settings: Settings) -> str:
     return found or _respelling(settings)(first)
 
 
-def with_other_scheme(db: sqlite3.Connection, address: str, settings: Settings) -> str:
+def with_other_scheme(db: Reader, address: str, settings: Settings) -> str:
     """Return *address* with https for http, or the reverse, if the crawl knows it; "" otherwise."""
     scheme, _, rest = address.partition(":")
     return _known(db, f"{'http' if scheme == 'https' else 'https'}:{rest}", settings)
@@ -136,7 +136,7 @@ def _respelling(settings: Settings) -> Respelling:
     return Respelling(settings.scope.query, settings.scope.drop_query)
 
 
-def _known(db: sqlite3.Connection, address: str, settings: Settings) -> str:
+def _known(db: Reader, address: str, settings: Settings) -> str:
     """Return *address* in the spelling of the crawl; "" if the crawl does not know it."""
     for one in dict.fromkeys((address, _respelling(settings)(address))):
         if one in settings.seeds or url_lookup.known(db, one) is not None or url_lookup.refused(db, one) is not None:
@@ -144,7 +144,7 @@ def _known(db: sqlite3.Connection, address: str, settings: Settings) -> str:
     return ""
 
 
-def _link_context(db: sqlite3.Connection, layout: Layout, found: Explanation) -> str:
+def _link_context(db: Reader, layout: Layout, found: Explanation) -> str:
     """Return element and attribute of the link to the URL in the page that led to it."""
     respelled = _respelling(found.settings)
     steps = found.path
@@ -158,7 +158,7 @@ def _link_context(db: sqlite3.Connection, layout: Layout, found: Explanation) ->
     )
 
 
-def _context(db: sqlite3.Connection, layout: Layout, page: str, matches: Callable[[Link], bool]) -> str:
+def _context(db: Reader, layout: Layout, page: str, matches: Callable[[Link], bool]) -> str:
     """Return element and attribute of the first link on *page* that *matches*; "" if there is none."""
     row = url_lookup.known(db, page)
     for capture in url_lookup.captures(db, row) if row is not None else ():

@@ -8,7 +8,6 @@ Other errors may be temporary. A 304 counts as the response that it confirms. UR
 exist now are left out, and so is robots.txt.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from archiver import url
 from archiver.collection.earlier_crawls import GONE, EarlierCrawls, is_cut, is_there
 from archiver.errors import ArchiveError
 from archiver.frontier.captures import CaptureRow, EarlierUrl, is_known, newest
+from archiver.frontier.connection import Reader
 from archiver.humanize import second
 from archiver.model import State
 from archiver.policy.scope import is_guess
@@ -46,7 +46,7 @@ class UrlChange(StrEnum):
 class ChangeReport:
     """The comparison, row by row; `counts` is complete after the last row."""
 
-    db: sqlite3.Connection
+    db: Reader
     memory: EarlierCrawls
     counts: Counter[UrlChange] = field(default_factory=Counter)
 

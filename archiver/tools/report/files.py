@@ -13,7 +13,6 @@ numbers come from crawl.db. Spaces in names are escaped, because spaces separate
 
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.records import links_at, record_at
 from archiver.errors import ROBOTS_PRECLUDED, ArchiveError, Failure
 from archiver.frontier import figures, retry, totals
+from archiver.frontier.connection import Reader
 from archiver.frontier.figures import SeedFigures
 from archiver.humanize import iso, printable
 from archiver.model import Hop
@@ -64,7 +64,7 @@ _TARGET = re.compile(r"redirects to (\S+)")
 _MOVED = (301, 302, 303, 307, 308)
 
 
-def write_reports(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
+def write_reports(directory: Path, db: Reader, found: Summary, now: float) -> Summary:
     """Write all reports of the crawl in *directory*, with database *db*. Return *found* with the changes added."""
     folder = Layout(directory).reports
     with storage(folder):
@@ -89,7 +89,7 @@ def write_reports(directory: Path, db: sqlite3.Connection, found: Summary, now: 
     return found
 
 
-def read_report(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> CrawlReport:
+def read_report(directory: Path, db: Reader, found: Summary, now: float) -> CrawlReport:
     """Return the report of the crawl in *directory*, with database *db*, without writing files."""
     with _open_tables(directory, db, found) as (parts, compared):
         tables = list(read_tables(parts))
@@ -103,7 +103,7 @@ def as_json(report: CrawlReport) -> str:
 
 @contextmanager
 def _open_tables(
-    directory: Path, db: sqlite3.Connection, found: Summary
+    directory: Path, db: Reader, found: Summary
 ) -> Iterator[tuple[Iterable[Part], changes.ChangeReport | None]]:
     """Yield all tables, and the comparison with earlier crawls (None if there are none).
 
@@ -135,7 +135,7 @@ def _write(path: Path, text: Iterable[str]) -> None:
     replace_file(path, lambda file: file.writelines(piece.encode() for piece in text))
 
 
-def _hosts(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+def _hosts(db: Reader, _found: Summary) -> Iterator[Row]:
     for host in figures.hosts(db):
         revisits = host.identical + host.unmodified
         yield (
@@ -144,37 +144,37 @@ def _hosts(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
         )
 
 
-def _slowest(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+def _slowest(db: Reader, _found: Summary) -> Iterator[Row]:
     for host in figures.slowest_hosts(db, SLOWEST):
         yield host.key, f"{host.duration / host.captures:.3f}", host.captures, f"{host.duration:.1f}"
 
 
-def _truncated(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+def _truncated(db: Reader, _found: Summary) -> Iterator[Row]:
     for cut in figures.truncated(db):
         yield cut.url, cut.status, cut.received, cut.why, iso(cut.timestamp / figures.MICRO)
 
 
-def _lost(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+def _lost(db: Reader, _found: Summary) -> Iterator[Row]:
     for url in totals.lost(db):
         yield url.url, url.reason, url.note, url.via
 
 
-def _seeds(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
+def _seeds(_db: Reader, found: Summary) -> Iterator[Row]:
     for seed in found.seeds:
         yield seed.url, seed.state, seed.status or "", seed.followed, verdict.seed_problem(seed)
 
 
-def _verdict(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
+def _verdict(_db: Reader, found: Summary) -> Iterator[Row]:
     for finding in found.verdict.findings:
         yield finding.topic, finding.message, finding.command
 
 
-def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+def _broken(db: Reader, _found: Summary) -> Iterator[Row]:
     (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
     yield from broken_page_rows(db, Path(path).parent)
 
 
-def _held(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+def _held(db: Reader, _found: Summary) -> Iterator[Row]:
     for each in retry.held_patterns(db):
         yield each.pattern, each.rule, each.urls, each.beyond, each.example
 
@@ -202,7 +202,7 @@ def _table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
         yield "\t".join(printable(str(cell), _WIDTH) for cell in row) + "\n"
 
 
-def broken_page_rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[str, int, str]]:
+def broken_page_rows(db: Reader, directory: Path) -> Iterator[tuple[str, int, str]]:
     """Yield (URL, status, linking page) for the crawl in *directory*, in order of discovery."""
     found = figures.broken_pages(db)
     statuses: dict[str, int] = {}
@@ -219,7 +219,7 @@ def broken_page_rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[
     yield from found
 
 
-def _find_links(db: sqlite3.Connection, folder: Path, linked: dict[str, list[str]]) -> None:
+def _find_links(db: Reader, folder: Path, linked: dict[str, list[str]]) -> None:
     """Add the linking pages to *linked*."""
     for page, name, offset in figures.pages_stored(db, PAGES_READ):
         for target in _targets(folder, name, offset):
@@ -239,7 +239,7 @@ def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
             yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
 
 
-def heritrix_reports(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[tuple[str, Iterable[str]]]:
+def heritrix_reports(name: str, db: Reader, found: Summary) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the name and the text of each file for the crawl called *name*."""
     yield "hosts-report.txt", _heritrix_hosts(db)
     yield "responsecode-report.txt", _heritrix_codes(db)
@@ -252,7 +252,7 @@ def _escape(text: str) -> str:
     return re.sub(r"\s+", "%20", printable(text, _WIDTH).strip()) or "unknown"
 
 
-def _heritrix_hosts(db: sqlite3.Connection) -> Iterator[str]:
+def _heritrix_hosts(db: Reader) -> Iterator[str]:
     yield (
         "[#urls] [#bytes] [host] [#robots] [#remaining] [#novel-urls] [#novel-bytes] [#dup-by-hash-urls] "
         "[#dup-by-hash-bytes] [#not-modified-urls] [#not-modified-bytes]\n"
@@ -265,7 +265,7 @@ def _heritrix_hosts(db: sqlite3.Connection) -> Iterator[str]:
         yield f"{host.captures} {host.received} {_escape(host.key)} {' '.join(map(str, counts))} \n"
 
 
-def _heritrix_codes(db: sqlite3.Connection) -> Iterator[str]:
+def _heritrix_codes(db: Reader) -> Iterator[str]:
     yield "[#urls] [rescode]\n"
     counts = Counter[int]()
     for state, failure, status, urls in figures.endings(db):
@@ -287,13 +287,13 @@ def heritrix_code(state: str, failure: str, status: int) -> int:
     return status
 
 
-def _heritrix_types(db: sqlite3.Connection) -> Iterator[str]:
+def _heritrix_types(db: Reader) -> Iterator[str]:
     yield "[#urls] [#bytes] [mime-types]\n"
     for mime, captures, received in figures.media_types(db):
         yield f"{captures} {received} {_escape(mime)}\n"
 
 
-def _heritrix_seeds(db: sqlite3.Connection) -> Iterator[str]:
+def _heritrix_seeds(db: Reader) -> Iterator[str]:
     """Yield the seeds in Heritrix's order: those not crawled first, then by descending status."""
     yield "[code] [status] [seed] [redirect]\n"
     coded = [(heritrix_code(seed.state, seed.failure, seed.status), seed) for seed in figures.seeds(db)]
@@ -309,7 +309,7 @@ def _redirect_target(seed: SeedFigures) -> str:
     return _escape(target) if target else ""
 
 
-def _heritrix_crawl(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[str]:
+def _heritrix_crawl(name: str, db: Reader, found: Summary) -> Iterator[str]:
     counted = found.totals
     seconds = counted.last - counted.first
     revisits = {profile: (captures, received) for profile, captures, received, _ in figures.revisits(db)}

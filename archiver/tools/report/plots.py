@@ -5,7 +5,6 @@ All text is escaped here. Colours are the classes `k0` to `k5`, so that the page
 """
 
 import math
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from archiver import humanize
 from archiver.frontier import figures
+from archiver.frontier.connection import Reader
 from archiver.frontier.figures import DEEPEST, SPEEDS, STATES, TimeSlices
 from archiver.frontier.totals import Totals
 from archiver.humanize import duration, printable, volume
@@ -179,7 +179,7 @@ class TimeSeries:
     depths: tuple[tuple[str, dict[str, int]], ...]  # (depth, state → URLs)
 
 
-def read_time_series(db: sqlite3.Connection, totals: Totals) -> TimeSeries:
+def read_time_series(db: Reader, totals: Totals) -> TimeSeries:
     """Read the time series of the crawl in *db*."""
     span = TimeSlices.of(totals)
     statuses = {name: [0] * span.slices for name in CLASSES}
@@ -214,7 +214,7 @@ def _pauses(columns: list[int]) -> Iterable[tuple[int, int]]:
             begun = None
 
 
-def _hosts(db: sqlite3.Connection) -> tuple[HostShare, ...]:
+def _hosts(db: Reader) -> tuple[HostShare, ...]:
     rows = figures.largest_hosts(db, HOSTS)
     others = figures.host_count(db) - HOSTS
     return tuple(
@@ -229,7 +229,7 @@ def _hosts(db: sqlite3.Connection) -> tuple[HostShare, ...]:
     )
 
 
-def _depths(db: sqlite3.Connection) -> tuple[tuple[str, dict[str, int]], ...]:
+def _depths(db: Reader) -> tuple[tuple[str, dict[str, int]], ...]:
     found: dict[int, dict[str, int]] = {}
     for depth, state, urls in figures.depths(db):
         found.setdefault(depth, dict.fromkeys(STATES, 0))[state] = urls

@@ -5,7 +5,6 @@ report includes the crawl's inputs from crawl.toml: the seeds and the non-defaul
 """
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -19,6 +18,7 @@ from archiver.config.secret_settings import without_secrets
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import figures, totals
+from archiver.frontier.connection import Reader
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, iso, printable, volume
 from archiver.storage import open_file
@@ -54,7 +54,7 @@ class Summary:
     verdict: Verdict = NO_VERDICT
 
 
-def read_summary(db: sqlite3.Connection, ending: str = "", run: FinishedRun | None = None) -> Summary:
+def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:
     """Read the summary of the crawl in *db*."""
     seeds = tuple(totals.seeds(db))
     crawl_verdict = verdict.read_verdict(db, seeds)
@@ -172,7 +172,7 @@ _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 
 Cell = str | int | float
 Row = tuple[object, ...]
-Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, Summary], Iterable[Row]]]]  # name → names of columns, rows
+Tables = dict[str, tuple[Row, Callable[[Reader, Summary], Iterable[Row]]]]  # name → names of columns, rows
 Part = tuple[str, Row, Iterable[Row]]  # name, column names, and rows to read once
 
 TITLES = {  # title and note of each table
@@ -236,9 +236,7 @@ class CrawlReport:
     tables: tuple[ReportTable, ...]
 
 
-def build_report(
-    directory: Path, db: sqlite3.Connection, found: Summary, tables: Iterable[ReportTable], now: float
-) -> CrawlReport:
+def build_report(directory: Path, db: Reader, found: Summary, tables: Iterable[ReportTable], now: float) -> CrawlReport:
     """Return the report of the crawl in *directory*, with *tables* that were read already."""
     name = printable(directory.resolve().name, WIDTH)
     series = plots.read_time_series(db, found.totals)

@@ -4,7 +4,6 @@ The end of a run, `status` and `report` show the same value, so they cannot disa
 to what, and which command to run next. Names from the network are made harmless in messages.
 """
 
-import sqlite3
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 from archiver import humanize
 from archiver.frontier import outcomes
+from archiver.frontier.connection import Reader
 from archiver.frontier.hosts import UNMARKED
 from archiver.frontier.outcomes import Examples, OutcomeGroup, RefusingHost, RunRow
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
@@ -157,7 +157,7 @@ PLAIN = FindingStyle()
 NO_VERDICT = Verdict()
 
 
-def read_verdict(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
+def read_verdict(db: Reader, seeds: Iterable[SeedAccount]) -> Verdict:
     """Return the verdict on the crawl in *db*, with its *seeds*."""
     groups, blocked = list(outcomes.groups(db)), outcomes.blocked(db)
     forbidden = sum(each.urls for each in groups if each.failure == "robots" and each.state == "excluded")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
+from archiver.frontier.connection import Reader
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
@@ -46,7 +47,7 @@ class WarcExtent(NamedTuple):
 
 
 def resource_findings(
-    db: sqlite3.Connection, inventory: sqlite3.Connection, files: Mapping[str, WarcExtent]
+    db: Reader, inventory: sqlite3.Connection, files: Mapping[str, WarcExtent]
 ) -> Iterator[VerifyFinding]:
     """Yield the differences between *db* and the *inventory* of *files* (by final name) in resource records."""
     for name, offset, length, *ours in db.execute(_ROWS):
@@ -150,7 +151,7 @@ def committed_files(directory: Path) -> dict[str, WarcRow] | None:
             return None
 
 
-def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
+def _rows(db: Reader, directory: Path) -> dict[str, WarcRow]:
     damage = [line for (line,) in db.execute("PRAGMA integrity_check(3)") if line != "ok"]
     if damage:
         raise ArchiveError(f"{directory / totals.NAME}: database is damaged: {'; '.join(damage)}")
@@ -163,9 +164,10 @@ def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
 
 
 @contextmanager
-def _opened(directory: Path) -> Iterator[sqlite3.Connection]:
+def _opened(directory: Path) -> Iterator[Reader]:
     with totals.open_totals(directory) as db:
-        db.text_factory = lambda text: text.decode(errors="replace")  # damage need not show in the structure
+        if isinstance(db, sqlite3.Connection):
+            db.text_factory = lambda text: text.decode(errors="replace")  # damage need not show in the structure
         yield db
 
 
