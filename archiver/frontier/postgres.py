@@ -50,8 +50,9 @@ def name_of(address: str) -> str:
     """Return the *address* of a database without its password. Raises `ConfigError` if it is none."""
     try:
         parts = conninfo_to_dict(address)
-    except Error as error:
-        raise ConfigError(f"{_hidden(address)!r} is not the address of a database: {_said(error)}") from None
+    except Error:  # its words may hold the password
+        example = "postgresql://crawl@db.example/crawl"
+        raise ConfigError(f"{_hidden(address)} is not the address of a database, such as {example}") from None
     user, host, port = (str(parts.get(key) or "") for key in ("user", "host", "port"))
     where = f"{user}@{host}" if user else host
     return f"postgresql://{where}{f':{port}' if port else ''}/{parts.get('dbname') or user}"
