@@ -255,3 +255,27 @@ def replace_file(
             if error.filename == str(draft):
                 error.filename = str(path)
             raise
+
+
+_KEY_LENGTH = 32  # bytes
+
+
+def user_key(*, make: bool) -> bytes:
+    """Return this user's key; b"" if there is none and none can be stored."""
+    with suppress(OSError, RuntimeError):  # there is no home folder, or it is read-only
+        path = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "archiver/key"
+        if make and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f"key.{os.getpid()}")
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(os.urandom(_KEY_LENGTH))
+            try:
+                os.link(draft, path)  # if two processes try, one succeeds
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        key = path.read_bytes()
+        return key if len(key) == _KEY_LENGTH else b""
+    return b""

@@ -19,6 +19,7 @@ from archiver.cli import runner
 from archiver.cli.cookies import load
 from archiver.cli.directory import (
     check_free,
+    check_idle,
     check_is_directory,
     check_named_files,
     check_resumable,
@@ -45,6 +46,7 @@ from archiver.config.tls import TLS_KEYS
 from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
+from archiver.frontier.address import address_of, write_address
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
 from archiver.tools.report import files, verdict
@@ -100,6 +102,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     cookies = load(request.cookies, settings)
     check_store(settings)
+    check_frontier(settings.limits.frontier, new=True)
     make_directory(directory)
     new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
     return run_and_report(directory, settings, request.verbosity, new)
@@ -109,8 +112,12 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     """Continue the crawl in *directory*; what *request* gives overrides its crawl.toml."""
     given = request.given
     finish_switch_over(directory)
-    check_resumable(directory)
     layout = Layout(directory)
+    if layout.address.exists() and given.get("frontier"):  # the database was moved, or the user trusts it
+        check_idle(directory)
+        check_frontier(given["frontier"], new=False)
+        write_address(layout.database, given["frontier"])
+    check_resumable(directory)
     read = settings_text(layout.settings)
     settings = with_values(Settings(), {**toml.parse(read, str(layout.settings)), **given})
     if not settings.seeds:
@@ -123,9 +130,10 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
     check_store(settings, resumed=True)
+    check_same_frontier(layout, settings)
     text = toml.render(settings) if given else ""
     loaded = load(request.cookies, settings)
-    existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read, cookies=loaded)
+    existing = ExistingCrawl(resume=layout.has_frontier, text=text, read=read, cookies=loaded)
     return run_and_report(directory, settings, request.verbosity, existing)
 
 
@@ -140,6 +148,10 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     finish_switch_over(directory)
     check_resumable(directory)
     layout = Layout(directory)
+    if layout.address.exists():
+        raise ConfigError(
+            f"{layout.address}: a crawl in PostgreSQL cannot be followed by another; give a new directory"
+        )
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
     settings = new_settings(request, before)
@@ -180,6 +192,33 @@ def check_seed_settings(settings: Settings, where: str) -> None:
     """Refuse seeds of one host with different settings for it: only those of one would have an effect."""
     if wrong := conflict(settings.scope.seed):
         raise ConfigError(where + wrong)
+
+
+def check_frontier(address: str, *, new: bool) -> None:
+    """Refuse a database that is not at *address*, and for a *new* crawl one that holds a crawl."""
+    if not address:
+        return
+    try:
+        from archiver.frontier import postgres
+    except ModuleNotFoundError:
+        raise ConfigError("--frontier needs the package psycopg: pip install 'warchiver[postgres]'") from None
+    try:
+        holds_crawl = postgres.holds_crawl(address)
+    except ArchiveError as error:
+        raise ConfigError(f"--frontier {error}") from None
+    if new and holds_crawl:
+        raise ConfigError(f"--frontier {address}: it holds a crawl already; name an empty database")
+
+
+def check_same_frontier(layout: Layout, settings: Settings) -> None:
+    """Refuse a crawl.toml that names another database than the one of the crawl."""
+    address = address_of(layout.database)
+    if address != settings.limits.frontier:
+        here = address or layout.database.name
+        raise ConfigError(
+            f"{layout.settings}: frontier: the crawl is in {here}; if it was moved: "
+            f"archiver resume {quote(str(layout.directory))} --frontier ADDRESS"
+        )
 
 
 def check_proxies(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from archiver.frontier.address import file_of, is_there
 from archiver.storage import DRAFT, storage, sync_folder
 
 
@@ -26,6 +27,16 @@ class Layout:
     def database(self) -> Path:
         """The database of the frontier."""
         return self.directory / "crawl.db"
+
+    @property
+    def address(self) -> Path:
+        """The file with the address of a frontier in PostgreSQL, in place of `database`."""
+        return file_of(self.database)
+
+    @property
+    def has_frontier(self) -> bool:
+        """True if there is a database, or the address of one."""
+        return is_there(self.database)
 
     @property
     def scratch(self) -> Path:

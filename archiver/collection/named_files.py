@@ -6,7 +6,6 @@ own key.
 """
 
 import hmac
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,17 +17,16 @@ from archiver.collection.layout import Layout
 from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end
 from archiver.config.secrets import SecretSource
 from archiver.config.settings import Settings, all_values, all_values_of
-from archiver.storage import open_file, replace_file
+from archiver.storage import open_file, replace_file, user_key
 
 NAME = "named-files.known"  # in the collection: one signature per line
 LARGEST = 1 << 20  # bytes of it
 WAYS = ("proxy", "resolve", "dns-server", "insecure-secrets")  # settings that decide to whom a request really goes
-_LENGTH = 32  # bytes of the key
 
 
 def vouch(layout: Layout, uses: Sequence[str]) -> None:
     """Sign *uses*, which this user named, if a key can be stored."""
-    key = _key(make=True) if uses else b""
+    key = user_key(make=True) if uses else b""
     marks = _marks(layout)
     wanted = {_mark(key, use) for use in uses} if key else set()
     if wanted <= marks:
@@ -39,7 +37,7 @@ def vouch(layout: Layout, uses: Sequence[str]) -> None:
 
 def strangers(layout: Layout, uses: Iterable[str]) -> list[str]:
     """Return those of *uses* that this user did not name for this collection."""
-    key, marks = _key(make=False), _marks(layout)
+    key, marks = user_key(make=False), _marks(layout)
     return [use for use in uses if not key or _mark(key, use) not in marks]
 
 
@@ -96,24 +94,3 @@ def _marks(layout: Layout) -> set[str]:
     with suppress(FileNotFoundError), open_file(layout.directory / NAME) as file:
         return set(file.read(LARGEST).decode("ascii", "replace").split())
     return set()
-
-
-def _key(*, make: bool) -> bytes:
-    """Return this user's key; b"" if there is none and none can be stored."""
-    with suppress(OSError, RuntimeError):  # there is no home folder, or it is read-only
-        path = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "archiver/key"
-        if make and not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f"key.{os.getpid()}")
-            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(os.urandom(_LENGTH))
-            try:
-                os.link(draft, path)  # if two processes try, one succeeds
-            except FileExistsError:
-                pass
-            finally:
-                draft.unlink()
-        key = path.read_bytes()
-        return key if len(key) == _LENGTH else b""
-    return b""

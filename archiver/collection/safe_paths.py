@@ -42,7 +42,8 @@ def _folders(layout: Layout) -> tuple[Path, ...]:
 
 
 def _files(layout: Layout) -> Iterator[Path]:
-    names = [path.name for path in (layout.database, layout.scratch, layout.settings, layout.lock, layout.imports)]
+    paths = (layout.database, layout.scratch, layout.settings, layout.lock, layout.imports, layout.address)
+    names = [path.name for path in paths]
     drafts = [f"{name}{DRAFT}" for name in names]
     yield from (layout.directory / name for name in (*names, *drafts))
     databases = (layout.database.name, layout.scratch.name, *drafts[:2])

@@ -7,6 +7,7 @@ from typing import Any
 
 from archiver import url
 from archiver.config.option_types import OptionType
+from archiver.errors import ConfigError
 
 DNS_PORT = 53
 ANY = "any"
@@ -108,3 +109,32 @@ SOURCE_ADDRESS = OptionType(
     lambda given: _address(given) if _text(given).strip() else "",
 )
 IP_VERSION = OptionType("4|6|any", "one of 4, 6, any", _version)
+
+
+_DATABASE = re.compile(
+    r"postgres(?:ql)?://(?:[\w.%~-]+@)?[\w.,:%~\[\]-]*/[\w.%~-]+(?:\?(?P<options>[\w=&.-]+))?", re.ASCII
+)
+_DATABASE_OPTIONS = frozenset(("sslmode", "target_session_attrs"))  # others name files, or hold secrets
+
+
+def _database(given: Any) -> str:
+    """Return the address of a database. Raises `ConfigError` if it may hold a password, ValueError if it is none."""
+    text = str(given).strip()
+    _, _, rest = text.partition("://")
+    if (":" in rest.partition("@")[0] and "@" in rest) or "password" in text.lower():
+        raise ConfigError("the address of a database must not hold a password; put it into ~/.pgpass or PGPASSWORD")
+    found = _DATABASE.fullmatch(text)
+    if text and found is None:
+        raise ValueError
+    options = (found["options"] or "").split("&") if found else ()
+    if any(each and each.partition("=")[0] not in _DATABASE_OPTIONS for each in options):
+        raise ValueError
+    return text
+
+
+DATABASE = OptionType(
+    "ADDRESS",
+    "the address of a PostgreSQL database (postgresql://HOST/NAME, postgresql://HOST:5432/NAME?sslmode=require; also "
+    "with USER@ before HOST)",
+    _database,
+)

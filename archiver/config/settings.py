@@ -10,6 +10,7 @@ from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
 from archiver import url
+from archiver.config.addresses import DATABASE
 from archiver.config.fetch_settings import FetchSettings, NetworkSettings, TlsSettings
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.option_types import (
@@ -128,6 +129,12 @@ class LimitSettings:
         PROCESSES,
         "Crawl with N processes, which share the hosts. auto: one for each processor core. One host is always crawled "
         "by one process.",
+    )
+    frontier: str = setting(
+        "",
+        DATABASE,
+        "Keep the queue of URLs in an empty PostgreSQL database, not in crawl.db. The password belongs into ~/.pgpass "
+        "or PGPASSWORD.",
     )
     slow_concurrency: int = setting(
         256,

@@ -58,10 +58,12 @@ from archiver.crawl.rules import (
     with_seeds,
 )
 from archiver.crawl.secrets import Secrets, read_secrets
+from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.spool import SpoolFolder
+from archiver.frontier.address import write_address
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
@@ -162,6 +164,7 @@ async def _opened(
     put_cookies(layout, cookies)
     if not texts.resume:
         put_settings(layout, texts.text, texts.read)
+        write_address(layout.database, settings.limits.frontier)
     frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
     known = await _agreed(layout, frontier, texts.text, texts.read) if texts.resume else []
     visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)
@@ -227,7 +230,7 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
     earlier = memory.cookies(now) if memory is not None else []
     if (cookies := given_cookies(layout)) or earlier:
         if any(cookie.private for cookie in (*cookies, *earlier)):
-            close_to_others(*layout.database_files())
+            close_to_others(*layout.database_files(), layout.address)
         await frontier.bring_cookies(cookies, earlier)
         layout.loaded_cookies.unlink(missing_ok=True)
     return memory
@@ -318,6 +321,8 @@ async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress",
 
     layout = safe_paths.make_folders(directory)
     with Lock(layout.lock):
+        if layout.address.exists():
+            raise ConfigError(f"{layout.address}: delete it first, and the new database is crawl.db")
         layout.forget_drafts()
         if text:
             put_settings(layout, text)
@@ -343,7 +348,7 @@ def _writers(opened: Opened, journal: Journal, clock: Clock) -> tuple[BatchWrite
     identity = identity_of(settings)
     if crawler:
         identity = replace(identity, host=crawler)
-    if is_private(layout.database):  # it holds cookies of the user, and the request records will
+    if any(map(is_private, (layout.database, layout.address))):  # cookies of the user, as request records will have
         identity = replace(identity, private=True)
     serials = itertools.count(next_serial(layout))
     indexes, folders = [one.cdxj for one in opened.others], [one.folders for one in opened.others]

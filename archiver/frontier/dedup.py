@@ -14,15 +14,19 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archiver.errors import ArchiveError
 from archiver.frontier import database
+from archiver.frontier.address import address_of
 from archiver.frontier.database import CHECKED_SIZE, connect_readonly
 from archiver.storage import bare, sync_data
 from archiver.warc import cdx
 from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LANGUAGE, LONGEST_LINE, IndexEntry, is_revisit
+
+if TYPE_CHECKING:
+    from archiver.frontier.postgres import PostgresReader
 
 MOST = 6  # places named of one payload, the newest first: some may be coded otherwise, or damaged since
 
@@ -37,6 +41,19 @@ FROM json_each(?) AS wanted CROSS JOIN captures ON captures.id IN (
 )
 CROSS JOIN urls ON urls.id = captures.url CROSS JOIN warcs ON warcs.id = captures.warc
 WHERE payload_digest = wanted.value
+"""  # noqa: S608 - a constant above
+
+
+# PostgreSQL looks into an index for each payload only this way, which SQLite does not have.
+_FIND_IN_POSTGRES = f"""
+SELECT coalesce(json_agg(json_build_array(payload_digest, payload_length, near.status, urls.url, warcs.name, offset)
+                         ORDER BY near.id DESC), '[]')
+FROM json_each(?) AS wanted JOIN LATERAL (
+    SELECT * FROM captures WHERE substr(captures.payload_digest, -8) = right(wanted.value, 8)
+       AND revisit = '' AND truncated = '' AND payload_length > 0 AND captures.status / 100 <> 3
+    ORDER BY id DESC LIMIT {MOST}
+) AS near ON near.payload_digest = wanted.value
+JOIN urls ON urls.id = near.url JOIN warcs ON warcs.id = near.warc
 """  # noqa: S608 - a constant above
 
 
@@ -62,16 +79,20 @@ class Payloads:
         self._at_rest = at_rest
         self._db: sqlite3.Connection | None = None
         self._silent = False
+        self._server: PostgresReader | None = None
 
     def find(self, digests: Collection[str]) -> list[PayloadLocation]:
         """Responses with a payload of one of *digests*, a few of each, those that were stored last first."""
         if self._silent:
             return []
         try:
-            if self._db is None:
-                self._db = connect_readonly(self._path, at_rest=self._at_rest)
-                self._silent = not database.check_schema(self._db, self._path)
+            if self._server is None and self._db is None:
+                self._connect()
                 return self.find(digests)
+            if self._server is not None:
+                (found,) = self._server.row(_FIND_IN_POSTGRES, (json.dumps(list(digests)),))
+                return self._places(found)
+            assert self._db is not None
             (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
         except sqlite3.Error as error:
             if self._at_rest:
@@ -79,6 +100,18 @@ class Payloads:
                 log.warning("%s cannot be read, its payloads are not looked for: %s", self._path, error)
                 return []
             raise ArchiveError(f"{self._path}: {database.describe_error(error, self._path)}") from error
+        return self._places(found)
+
+    def _connect(self) -> None:
+        if not self._at_rest and (address := address_of(self._path)):
+            from archiver.frontier.postgres import PostgresReader  # noqa: PLC0415 - an extra
+
+            self._server = PostgresReader(address)
+            return
+        self._db = connect_readonly(self._path, at_rest=self._at_rest)
+        self._silent = not database.check_schema(self._db, self._path)
+
+    def _places(self, found: str) -> list[PayloadLocation]:
         places = [PayloadLocation(*row) for row in json.loads(found)]
         for place in places:
             bare(place.warc, self._path)
@@ -86,6 +119,9 @@ class Payloads:
 
     def close(self) -> None:
         """No more questions."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         if self._db is not None:
             self._db.close()
             self._db = None

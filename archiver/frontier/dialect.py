@@ -16,7 +16,7 @@ RULES = tuple(
     for pattern, new in (
         # Lists come as JSON. Rows are named by numbers, everything else by text.
         (
-            rf"\b(id|host|seed) (NOT )?IN \(SELECT value FROM {_LISTED}\)",  # noqa: S608 - a constant
+            rf"\b(id|host|seed|status) (NOT )?IN \(SELECT value FROM {_LISTED}\)",  # noqa: S608 - a constant
             r"\1 \2IN (SELECT jsonb_array_elements_text(\3::jsonb)::bigint)",
         ),
         (rf"FROM {_LISTED} AS (\w+)", r"FROM jsonb_array_elements_text(\1::jsonb) AS \2 (value)"),

@@ -117,7 +117,7 @@ def answered(db: Reader, span: TimeSlices) -> Iterator[CaptureGroup]:
     They are grouped by a single number, because it can be sorted fast.
     """
     rows = db.execute(
-        f"SELECT (timestamp - ?) / ? * 100 + iif(status BETWEEN 200 AND 599, status / 100, 0) * 10 "  # noqa: S608 - constants
+        f"SELECT (timestamp - ?) / ? * 100 + CASE WHEN status BETWEEN 200 AND 599 THEN status / 100 ELSE 0 END * 10 "  # noqa: S608 - constants
         f"+ CASE {_SPEED} ELSE {len(SPEEDS)} END AS alike, count(*), sum(received) FROM captures GROUP BY alike",
         (span.begins * MICRO, span.step * MICRO),
     )
@@ -138,7 +138,8 @@ def failed(db: Reader, span: TimeSlices) -> list[tuple[int, int]]:
 
 _FATES = f"""
 CREATE TEMP TABLE IF NOT EXISTS url_figures AS
-SELECT status * 1000 + min(depth, {DEEPEST}) * 10 + CASE state {_STATE} END AS alike, failure, count(*) AS urls
+SELECT status * 1000 + CASE WHEN depth < {DEEPEST} THEN depth ELSE {DEEPEST} END * 10
+       + CASE state {_STATE} END AS alike, failure, count(*) AS urls
 FROM urls GROUP BY alike, failure
 """  # noqa: S608 - constants; one number and few words can be sorted in half the time of three columns
 
@@ -183,17 +184,17 @@ def kinds(db: Reader) -> list[tuple[str, int, int]]:
 _HOSTS = """
 CREATE TEMP TABLE IF NOT EXISTS host_figures AS
 WITH rules AS (
-    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
-           sum(state = 'excluded') AS excluded
+    SELECT host, count(*) FILTER (WHERE state = 'archived') AS archived,
+           count(*) FILTER (WHERE state = 'failed') AS failed, count(*) FILTER (WHERE state = 'excluded') AS excluded
     FROM urls WHERE priority < 0 GROUP BY host
 ), denied AS (
     SELECT host, count(*) AS robots FROM urls WHERE state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration,
-           sum(revisit = 'identical-payload-digest') AS identical,
-           sum(iif(revisit = 'identical-payload-digest', received, 0)) AS identical_bytes,
-           sum(revisit = 'server-not-modified') AS unmodified,
-           sum(iif(revisit = 'server-not-modified', received, 0)) AS unmodified_bytes
+           count(*) FILTER (WHERE revisit = 'identical-payload-digest') AS identical,
+           sum(received) FILTER (WHERE revisit = 'identical-payload-digest') AS identical_bytes,
+           count(*) FILTER (WHERE revisit = 'server-not-modified') AS unmodified,
+           sum(received) FILTER (WHERE revisit = 'server-not-modified') AS unmodified_bytes
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 )
 SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0) AS archived,
@@ -221,7 +222,7 @@ def hosts(db: Reader) -> Iterator[HostFigures]:
 
 _AUTHORITY = "substr(key, instr(key, '://') + 3)"
 _PORTLESS = f"rtrim({_AUTHORITY}, '0123456789')"
-_NAME = f"iif({_PORTLESS} LIKE '%:', substr({_PORTLESS}, 1, length({_PORTLESS}) - 1), {_AUTHORITY})"
+_NAME = f"CASE WHEN {_PORTLESS} LIKE '%:' THEN substr({_PORTLESS}, 1, length({_PORTLESS}) - 1) ELSE {_AUTHORITY} END"
 _SUMS = ", ".join(f"sum({name}) AS {name}" for name in HostFigures._fields[1:])
 
 
@@ -285,7 +286,8 @@ MISSING = (
     "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"
 )  # a missing requisite
 _MISSING_ROWS = f"""
-SELECT urls.url, iif(urls.failure <> '', urls.failure, iif(urls.status, 'status ' || urls.status, urls.state)), page.url
+SELECT urls.url, CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status
+                 ELSE urls.state END, page.url
 FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state = 'archived' ORDER BY urls.id
 """  # noqa: S608 - a constant
 
@@ -329,7 +331,7 @@ def endings(db: Reader) -> list[tuple[str, str, int, int]]:
     _gather_fates(db)
     rows = db.execute(
         "SELECT alike % 10 AS state, failure, alike / 1000 AS status, sum(urls) FROM temp.url_figures "
-        "WHERE state <> ? GROUP BY state, failure, status",
+        "WHERE alike % 10 <> ? GROUP BY 1, failure, 3",
         (STATES.index("waiting"),),
     )
     return [(STATES[state], failure, status, urls) for state, failure, status, urls in rows]

@@ -52,7 +52,7 @@ TAKE = """
 INSERT INTO leases (politeness_group, crawler) VALUES {rows}
 ON CONFLICT (politeness_group) DO UPDATE SET crawler = excluded.crawler
 """
-WAITING_HOSTS = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE waiting > 0 LIMIT ?) AS some"
+WAITING_HOSTS = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE waiting > 0 LIMIT ?) AS waiting_hosts"
 NAME_GROUP = "UPDATE hosts SET politeness_group = ? WHERE id = ? AND politeness_group <> ?"
 GIVE_BACK = "UPDATE leases SET crawler = NULL, last_start = ? WHERE politeness_group = ? AND crawler = ?"
 OWN_HOSTS = """

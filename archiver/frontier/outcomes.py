@@ -98,15 +98,17 @@ FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
 _LOST_REDIRECTS = """
-SELECT origin.url, moved.url, iif(moved.failure <> '', moved.failure, 'status ' || moved.status) FROM seeds
-CROSS JOIN urls AS origin ON origin.id = seeds.url CROSS JOIN urls AS moved ON moved.seed = origin.id
+SELECT origin.url, moved.url, CASE moved.failure WHEN '' THEN 'status ' || moved.status ELSE moved.failure END
+FROM seeds CROSS JOIN urls AS origin ON origin.id = seeds.url CROSS JOIN urls AS moved ON moved.seed = origin.id
 WHERE origin.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> '' AND trim(moved.path, 'R') = ''
   AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
 """
 _LINKED = f"""
-SELECT urls.seed, sum(({_KIND}) = 1 AND urls.path <> ''), sum(urls.hop = 'E') FROM urls
-WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed HAVING sum(({_KIND}) = 1 AND urls.path <> '') <= 1
-AND sum(urls.hop = 'E') > 0 LIMIT ?
+SELECT urls.seed, count(*) FILTER (WHERE ({_KIND}) = 1 AND urls.path <> ''),
+       count(*) FILTER (WHERE urls.hop = 'E') FROM urls
+WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed
+HAVING count(*) FILTER (WHERE ({_KIND}) = 1 AND urls.path <> '') <= 1
+   AND count(*) FILTER (WHERE urls.hop = 'E') > 0 LIMIT ?
 """  # noqa: S608 - constants
 _LEFT_OUT = """
 SELECT url FROM urls WHERE state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'

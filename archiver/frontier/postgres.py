@@ -249,7 +249,7 @@ class PostgresConnection(Connection):
 
     def begin_run(self) -> bool:
         """Become the one run that uses the database; return False if another does."""
-        self._locked = bool(self.row("SELECT pg_try_advisory_lock(?, 1)", (APPLICATION_ID,))[0])
+        self._locked = bool(self.row("SELECT pg_try_advisory_lock(?)", (APPLICATION_ID + 1,))[0])
         return self._locked
 
     def connect_again(self) -> None:
@@ -314,13 +314,40 @@ def reading(address: str) -> Iterator[tuple[PostgresConnection, bool]]:
     """Connect to the database at *address* to read one state of it; the second value is False if it is empty."""
     name = name_of(address)
     with named_errors(name):
-        db = PostgresConnection(address, reads=True)
+        db = PostgresConnection(address)
         try:
             started = db.check_schema()
             db.isolate()
             yield db, started
         finally:
             db.close()
+
+
+def holds_crawl(address: str) -> bool:
+    """Return True if there is a crawl in the database at *address*."""
+    with reading(address) as (db, started):
+        return started and db.row("SELECT 1 FROM seeds LIMIT 1") is not None
+
+
+class PostgresReader:
+    """Queries of one thread, on a connection that is made with the first one."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._name = name_of(address)
+        self._db: PostgresConnection | None = None
+
+    def row(self, sql: str, values: Values) -> Any:
+        """Return the first row that *sql* finds."""
+        with named_errors(self._name):
+            if self._db is None:
+                self._db = PostgresConnection(self._address, reads=True)
+            return persist(self._db, lambda db: db.row(sql, values))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._db is not None:
+            self._db.close()
 
 
 def prepare(db: Connection) -> None:

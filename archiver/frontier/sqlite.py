@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
+from archiver.errors import ArchiveError
 from archiver.frontier import captures, claims, cookies, hosts, leases, outcomes, retry, settle, url_queue
 from archiver.frontier.connection import Connection
 from archiver.frontier.connections import Connections, Database, execute
@@ -300,6 +301,8 @@ class SqliteFrontier(Connections):
 
     async def begin_run(self, now: float) -> None:
         """Record that a run starts, and unpause the hosts that the previous run paused."""
+        if not await self._on_writer(_may_run):
+            raise ArchiveError(f"{self._name}: another crawl runs in this database")
         await self._write(outcomes.begin, now)
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
@@ -362,3 +365,7 @@ class SqliteFrontier(Connections):
     async def forget_index(self) -> None:
         """Record that index.cdxj is missing."""
         await self._write(execute, "UPDATE warcs SET indexed = 0")
+
+
+def _may_run(db: Connection) -> bool:
+    return db.begin_run()

@@ -109,6 +109,7 @@ def _open_tables(
 
     The comparison is complete when its table has been read.
     """
+    found = replace(found, directory=directory)
     parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
     with open_earlier_crawls(Layout(directory)) as memory:
         compared = None if memory is None else changes.ChangeReport(db, memory)
@@ -169,9 +170,8 @@ def _verdict(_db: Reader, found: Summary) -> Iterator[Row]:
         yield finding.topic, finding.message, finding.command
 
 
-def _broken(db: Reader, _found: Summary) -> Iterator[Row]:
-    (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
-    yield from broken_page_rows(db, Path(path).parent)
+def _broken(db: Reader, found: Summary) -> Iterator[Row]:
+    yield from broken_page_rows(db, found.directory)
 
 
 def _held(db: Reader, _found: Summary) -> Iterator[Row]:

@@ -52,6 +52,7 @@ class Summary:
     run: FinishedRun | None = None
     changes: dict[str, int] | None = None  # compared with the earlier crawls, by `UrlChange`
     verdict: Verdict = NO_VERDICT
+    directory: Path = Path()  # of the collection
 
 
 def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:

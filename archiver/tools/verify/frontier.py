@@ -104,14 +104,15 @@ _SETTLED_TWICE = """
 
 _COUNTS = """
     WITH counted AS (
-        SELECT host, sum(state = 'waiting') AS waiting, sum(state = 'archived') AS archived,
-               sum(state = 'failed') AS failed, sum(state = 'excluded') AS excluded,
-               sum(tries > 0 AND priority >= 0) AS visited,
-               sum(state = 'held') AS held
+        SELECT host, count(*) FILTER (WHERE state = 'waiting') AS waiting,
+               count(*) FILTER (WHERE state = 'archived') AS archived,
+               count(*) FILTER (WHERE state = 'failed') AS failed,
+               count(*) FILTER (WHERE state = 'excluded') AS excluded, count(*) FILTER (WHERE state = 'held') AS held,
+               count(*) FILTER (WHERE tries > 0 AND priority >= 0) AS visited
         FROM urls GROUP BY host
     )
     SELECT key FROM hosts LEFT JOIN counted ON counted.host = hosts.id
-    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.visited, hosts.held) IS NOT
+    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.visited, hosts.held) <>
           (coalesce(counted.waiting, 0), coalesce(counted.archived, 0), coalesce(counted.failed, 0),
            coalesce(counted.excluded, 0), coalesce(counted.visited, 0), coalesce(counted.held, 0))
 """
@@ -152,7 +153,8 @@ def committed_files(directory: Path) -> dict[str, WarcRow] | None:
 
 
 def _rows(db: Reader, directory: Path) -> dict[str, WarcRow]:
-    damage = [line for (line,) in db.execute("PRAGMA integrity_check(3)") if line != "ok"]
+    sqlite = isinstance(db, sqlite3.Connection)
+    damage = [line for (line,) in db.execute("PRAGMA integrity_check(3)") if line != "ok"] if sqlite else []
     if damage:
         raise ArchiveError(f"{directory / totals.NAME}: database is damaged: {'; '.join(damage)}")
     rows = db.execute("SELECT name, committed, closed, digest, indexed FROM warcs")
