@@ -68,7 +68,7 @@ def _is_leftover(path: Path) -> bool:
 
 def holds_crawl(directory: Path) -> bool:
     """Return whether *directory* holds a crawl."""
-    return Layout(directory).has_frontier or Layout(directory).settings.exists()
+    return Layout(directory).has_frontier() or Layout(directory).settings.exists()
 
 
 def check_resumable(directory: Path) -> None:
@@ -90,7 +90,7 @@ def check_resumable(directory: Path) -> None:
         )
     from archiver.frontier import totals
 
-    there = layout.has_frontier
+    there = layout.has_frontier()
     if not (there and totals.has_started(directory)) and _has_files(layout):
         raise ArchiveError(
             f"{layout.database} is {'empty' if there else 'missing'}, but there are WARC files; restore it, "
@@ -274,7 +274,7 @@ def check_changeable(directory: Path) -> Settings:
     if not holds_crawl(directory):
         raise ConfigError(totals.without_crawl(directory))
     settings = with_values(Settings(), read_settings(layout.settings))
-    if not layout.has_frontier or not totals.has_started(directory):
+    if not layout.has_frontier() or not totals.has_started(directory):
         raise ConfigError(f"{directory}: the crawl has not started; run archiver resume first")
     return settings
 

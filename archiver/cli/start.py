@@ -133,7 +133,7 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     check_same_frontier(layout, settings)
     text = toml.render(settings) if given else ""
     loaded = load(request.cookies, settings)
-    existing = ExistingCrawl(resume=layout.has_frontier, text=text, read=read, cookies=loaded)
+    existing = ExistingCrawl(resume=layout.has_frontier(), text=text, read=read, cookies=loaded)
     return run_and_report(directory, settings, request.verbosity, existing)
 
 
@@ -149,9 +149,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_resumable(directory)
     layout = Layout(directory)
     if layout.address.exists():
-        raise ConfigError(
-            f"{layout.address}: a crawl in PostgreSQL cannot be followed by another; give a new directory"
-        )
+        raise ConfigError(f"{layout.address}: a crawl in PostgreSQL cannot be followed here; give a new directory")
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
     settings = new_settings(request, before)

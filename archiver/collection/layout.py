@@ -33,9 +33,8 @@ class Layout:
         """The file with the address of a frontier in PostgreSQL, in place of `database`."""
         return file_of(self.database)
 
-    @property
     def has_frontier(self) -> bool:
-        """True if there is a database, or the address of one."""
+        """Return True if there is a database, or the address of one."""
         return is_there(self.database)
 
     @property

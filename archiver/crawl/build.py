@@ -58,7 +58,6 @@ from archiver.crawl.rules import (
     with_seeds,
 )
 from archiver.crawl.secrets import Secrets, read_secrets
-from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -321,8 +320,6 @@ async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress",
 
     layout = safe_paths.make_folders(directory)
     with Lock(layout.lock):
-        if layout.address.exists():
-            raise ConfigError(f"{layout.address}: delete it first, and the new database is crawl.db")
         layout.forget_drafts()
         if text:
             put_settings(layout, text)

@@ -85,7 +85,7 @@ def _folder_target(path: Path) -> _Target:
         safe_paths.check_files(path)
     below = layout.archive.iterdir() if collection else path.rglob("*")
     files = tuple(sorted(file for file in below if file.name.endswith(_SUFFIXES) and file.is_file()))
-    if not files and not (collection and layout.has_frontier):
+    if not files and not (collection and layout.has_frontier()):
         drafts = collection is not None and any(layout.archive.glob(f"*{DRAFT}"))
         why = ": an import was interrupted; run the same import again" if drafts else ""
         raise ConfigError(f"{path}: it has no WARC files{why}")
@@ -196,7 +196,7 @@ class _Run:
         if collection is None:
             return None
         path = str(collection.database)
-        exists = collection.has_frontier
+        exists = collection.has_frontier()
         try:
             before = committed_files(collection.directory) if exists else None
         except ArchiveError as error:
