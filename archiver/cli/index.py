@@ -49,6 +49,8 @@ def rebuild(directory: Path) -> ExitCode:
 
     check_is_directory(directory)
     layout = Layout(directory)
+    if layout.address.exists():
+        raise ConfigError(f"{layout.address}: a database in PostgreSQL cannot be rebuilt yet; restore a backup of it")
     check_has_archive(directory)
     check_idle(directory)
     finish_switch_over(directory)
