@@ -18,6 +18,7 @@ from archiver.config import toml
 from archiver.config.secret_settings import with_changed
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.address import address_of
 from archiver.humanize import printable
 from archiver.policy.limits import NO_QUOTAS, Quotas
 from archiver.storage import DRAFT, OPEN, open_file, storage, sync_folder
@@ -199,6 +200,33 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
             f"{layout.settings}: you have not named this for this collection on this machine, and it decides who gets "
             f"your secrets: {printable('; '.join(foreign), 1000)}; if you trust it, add --trust-settings; otherwise "
             "delete it from the file"
+        )
+
+
+def check_frontier(address: str, *, new: bool) -> None:
+    """Refuse a database that is not at *address*, and for a *new* crawl one that holds a crawl."""
+    if not address:
+        return
+    try:
+        from archiver.frontier import postgres
+    except ModuleNotFoundError:
+        raise ConfigError("--frontier needs the package psycopg: pip install 'warchiver[postgres]'") from None
+    try:
+        holds_crawl = postgres.holds_crawl(address)
+    except ArchiveError as error:
+        raise ConfigError(f"--frontier {error}") from None
+    if new and holds_crawl:
+        raise ConfigError(f"--frontier {address}: it holds a crawl already; name an empty database")
+
+
+def check_same_frontier(layout: Layout, settings: Settings) -> None:
+    """Refuse a crawl.toml that names another database than the one of the crawl."""
+    address = address_of(layout.database)
+    if address != settings.limits.frontier:
+        here = address or layout.database.name
+        raise ConfigError(
+            f"{layout.settings}: frontier: the crawl is in {here}; if it was moved: "
+            f"archiver resume {quote(str(layout.directory))} --frontier ADDRESS"
         )
 
 

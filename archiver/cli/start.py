@@ -19,10 +19,12 @@ from archiver.cli import runner
 from archiver.cli.cookies import load
 from archiver.cli.directory import (
     check_free,
+    check_frontier,
     check_idle,
     check_is_directory,
     check_named_files,
     check_resumable,
+    check_same_frontier,
     default_directory,
     finish_switch_over,
     make_directory,
@@ -46,7 +48,7 @@ from archiver.config.tls import TLS_KEYS
 from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
-from archiver.frontier.address import address_of, write_address
+from archiver.frontier.address import write_address
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
 from archiver.tools.report import files, verdict
@@ -104,6 +106,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     check_store(settings)
     check_frontier(settings.limits.frontier, new=True)
     make_directory(directory)
+    write_address(Layout(directory).database, settings.limits.frontier)
     new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
     return run_and_report(directory, settings, request.verbosity, new)
 
@@ -190,33 +193,6 @@ def check_seed_settings(settings: Settings, where: str) -> None:
     """Refuse seeds of one host with different settings for it: only those of one would have an effect."""
     if wrong := conflict(settings.scope.seed):
         raise ConfigError(where + wrong)
-
-
-def check_frontier(address: str, *, new: bool) -> None:
-    """Refuse a database that is not at *address*, and for a *new* crawl one that holds a crawl."""
-    if not address:
-        return
-    try:
-        from archiver.frontier import postgres
-    except ModuleNotFoundError:
-        raise ConfigError("--frontier needs the package psycopg: pip install 'warchiver[postgres]'") from None
-    try:
-        holds_crawl = postgres.holds_crawl(address)
-    except ArchiveError as error:
-        raise ConfigError(f"--frontier {error}") from None
-    if new and holds_crawl:
-        raise ConfigError(f"--frontier {address}: it holds a crawl already; name an empty database")
-
-
-def check_same_frontier(layout: Layout, settings: Settings) -> None:
-    """Refuse a crawl.toml that names another database than the one of the crawl."""
-    address = address_of(layout.database)
-    if address != settings.limits.frontier:
-        here = address or layout.database.name
-        raise ConfigError(
-            f"{layout.settings}: frontier: the crawl is in {here}; if it was moved: "
-            f"archiver resume {quote(str(layout.directory))} --frontier ADDRESS"
-        )
 
 
 def check_proxies(settings: Settings) -> None:

@@ -62,7 +62,6 @@ from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.spool import SpoolFolder
-from archiver.frontier.address import write_address
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
@@ -163,7 +162,6 @@ async def _opened(
     put_cookies(layout, cookies)
     if not texts.resume:
         put_settings(layout, texts.text, texts.read)
-        write_address(layout.database, settings.limits.frontier)
     frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
     known = await _agreed(layout, frontier, texts.text, texts.read) if texts.resume else []
     visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)
