@@ -159,7 +159,7 @@ class Supervisor:
         return self._stop or next((stop for stop in ends if stop.code is ExitCode.DONE), None)
 
     async def _watch(self) -> None:
-        """Count the URLs of the frontier, and end the crawl at limits for all crawlers together."""
+        """Count the URLs of the frontier, and end the crawl when its time is over."""
         limits = self._opened.settings.limits
         while True:
             began = self._clock.now()
@@ -167,9 +167,13 @@ class Supervisor:
             now = self._clock.now()
             if limits.max_time and now >= self._opened.began + limits.max_time:
                 self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
-            if limits.max_bytes and self._received_before + self.snapshot().received >= limits.max_bytes:
-                self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
             await asyncio.sleep(max(COUNT_EVERY, COUNT_SHARE * (now - began)))
+
+    def _check_bytes(self) -> None:
+        """End the crawl if the crawlers have received as many bytes as they may; they report several times a second."""
+        most = self._opened.settings.limits.max_bytes
+        if most and self._received_before + self.snapshot().received >= most:
+            self._end(ExitCode.LIMIT, f"--max-bytes {most} is reached")
 
     async def _keep(self, crawler: Crawler) -> None:
         """Run *crawler* until it ends; if it dies, recover its files and start it again."""
@@ -222,6 +226,7 @@ class Supervisor:
                 match message:
                     case Snapshot():
                         crawler.shown = message
+                        self._check_bytes()
                     case Logged():
                         logging.getLogger(message.logger).log(message.level, "%s", message.text)
                     case Ended():
