@@ -35,6 +35,8 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds in which a lost connection is made again: a server that starts again, or its standby
 CONNECT = 10  # seconds for one attempt
 PAUSES = (0.05, 2.0)  # seconds between attempts: the first, and the longest
+# The server notices within half a minute that a machine is gone, and lets another run have its lock.
+NOTICED = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 IDLE = 20  # seconds after which the server ends a transaction whose process says nothing
 REPEATED = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 ENDED = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
@@ -107,7 +109,7 @@ def _connect(address: str, options: str) -> Psycopg[tuple[Any, ...]]:
         keepalives_interval=5,
         keepalives_count=3,
         tcp_user_timeout=30_000,
-        options=f"-c idle_in_transaction_session_timeout={IDLE}s -c timezone=UTC {options}",
+        options=f"-c idle_in_transaction_session_timeout={IDLE}s -c timezone=UTC {NOTICED} {options}",
     )
     db = Psycopg.connect(given, autocommit=True)
     db.adapters.register_dumper(int, Int8BinaryDumper)
