@@ -49,6 +49,9 @@ def crawlers_of(settings: Settings) -> int:
     if number > 1 and settings.fetch.login:
         log.warning("a crawl with --login runs in one process")
         return 1
+    if number > 1 and sys.platform == "win32":
+        log.warning("a crawl runs in one process on Windows, where processes cannot share the lock of the collection")
+        return 1
     return number
 
 
