@@ -231,6 +231,8 @@ class Dispatcher:
             self._health.recall(row)
             self._blocked.recall(row)
         await self._restore_cookies(rows)
+        for row in rows if self.shares else ():  # other crawlers may have visited it meanwhile
+            self._rules.visit_rules.learn(await self._frontier.tallies_of(row.key))
         await self._logins.leased(rows)
         for row in await self._fresh([row for row in rows if self._robots.asks(row.key)], now):
             await self._read_robots(row)

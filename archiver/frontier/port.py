@@ -321,6 +321,9 @@ class Frontier(Protocol):
     async def pattern_tallies(self, most: int) -> list[PatternTally]:
         """Return the tallies of at most *most* URL patterns, those that may be forgotten first at the beginning."""
 
+    async def tallies_of(self, host: str) -> list[PatternTally]:
+        """Return the tallies of at most a thousand URL patterns of *host* (scheme and authority)."""
+
     async def seed_redirects(self) -> list[tuple[str, str]]:
         """Return (target, seed) for the redirects of seeds."""
 

@@ -214,6 +214,11 @@ def release_held(db: Connection, held: HeldPattern, allowed: int) -> int:
     return len(rows)
 
 
+OF_HOST = """
+SELECT pattern, visits, fruitful, streak, barren, listed, released FROM pattern_tallies
+WHERE pattern > ? AND pattern < ? LIMIT 1000
+"""  # names of patterns begin with their host
+
 SEEDS = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
 QUEUE_SEED = """
 INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, due)

@@ -334,6 +334,10 @@ class SqliteFrontier(Connections):
         """Return the tallies of at most *most* URL patterns, those that may be forgotten first at the beginning."""
         return settle.pattern_tallies(await self._rows(settle.NEWEST, (most,)))
 
+    async def tallies_of(self, host: str) -> list[PatternTally]:
+        """Return the tallies of at most a thousand URL patterns of *host* (scheme and authority)."""
+        return settle.pattern_tallies(await self._rows(retry.OF_HOST, (f"{host}/", f"{host}0")))  # 0 follows /
+
     async def seed_redirects(self) -> list[tuple[str, str]]:
         """Return (target, seed) for the redirects of seeds."""
         return [(str(row[0]), str(row[1])) for row in await self._rows(settle.MOVED)]

@@ -102,10 +102,16 @@ class Traps:
             self._keep(tally)
 
     def learn(self, known: Iterable[PatternTally]) -> None:
-        """Take from *known* the barren pages that a person now allows per pattern. Our other counts stay."""
+        """Take from *known* the barren pages that a person now allows per pattern, and counts of other crawlers.
+
+        Our own counts stay, unless another crawler has gone on with the host since then.
+        """
         for tally in known if self._on else ():
             mine = self._tallies.get(tally.pattern)
-            self._keep(tally if mine is None else replace(mine, released=tally.released))
+            if mine is None or tally.visits > mine.visits:
+                self._keep(tally)
+            else:
+                self._keep(replace(mine, released=tally.released))
 
     @property
     def calm(self) -> bool:
