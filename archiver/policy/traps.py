@@ -102,10 +102,7 @@ class Traps:
             self._keep(tally)
 
     def learn(self, known: Iterable[PatternTally]) -> None:
-        """Take from *known* the barren pages that a person now allows per pattern, and counts of other crawlers.
-
-        Our own counts stay, unless another crawler has gone on with the host since then.
-        """
+        """Take from *known* the barren pages that a person now allows per pattern, and counts that are higher."""
         for tally in known if self._on else ():
             mine = self._tallies.get(tally.pattern)
             if mine is None or tally.visits > mine.visits:
