@@ -127,7 +127,7 @@ COMMAND = define_command(
         click.Argument(["what"], type=click.Choice(["send", "check"])),
         click.Argument(["directory"], metavar="DIR", type=click.Path(path_type=Path)),
         click.Option(
-            ["--store", "address"], metavar="ADDRESS", help="Use this store: s3://BUCKET/PREFIX, file:///FOLDER."
+            ["--store", "address"], metavar="STORE", help="Use this store: s3://BUCKET/PREFIX, file:///FOLDER."
         ),
         click.Option(["--read"], is_flag=True, help="With check: read each file back, and compare all of its bytes."),
     ],

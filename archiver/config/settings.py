@@ -110,7 +110,7 @@ def _store(given: Any) -> str:
     return given.rstrip("/")
 
 
-STORE = OptionType("ADDRESS", "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER", _store)
+STORE = OptionType("STORE", "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER", _store)
 PROCESSES = OptionType(  # 0: one for each processor core
     "N|auto",
     'a whole number of 1 or more, or "auto"',

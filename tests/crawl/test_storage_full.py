@@ -32,7 +32,7 @@ KINDS = {  # kind of file: the folder that has a small disk of its own, how smal
     "indexes": ("indexes", "12k", r"c/indexes/\S+\.cdxj: the disk"),
     "log": ("logs", "8k", r"c/logs/crawl\.log: the disk"),
     "reports": ("reports", "112k", r"c/reports/\S+\.\w+: the disk"),
-    "database": (".", "360k", r"c/crawl\.db: the disk"),
+    "database": (".", "400k", r"c/crawl\.db: the disk"),
 }
 FOLDERS = ("archive", "spool", "indexes", "logs", "reports")
 SIZE = r"(?:at least )?(\d+) bytes(?: \(.*?\))?"

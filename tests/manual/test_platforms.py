@@ -8,7 +8,7 @@ import importlib, importlib.abc, pkgutil, sys, types
 
 # What archiver stands on is loaded first, as this platform has it.
 standing_on = """
-    aiohttp aiosqlite asyncio brotlicffi click concurrent.futures.process isal.isal_zlib lxml.etree
+    aiohttp aiosqlite asyncio psycopg brotlicffi click concurrent.futures.process isal.isal_zlib lxml.etree
     multiprocessing.reduction rich.live surt tldextract zlib_ng.zlib_ng
 """
 for name in standing_on.split():

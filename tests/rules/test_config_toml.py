@@ -120,6 +120,7 @@ def test_values_go_over_values() -> None:
 
 LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "N|auto": st.integers(0, 100),  # 0: auto
     "N": st.integers(1, 2**62),
     "SECONDS": st.floats(min_value=1e-9, max_value=1e300),
     "BYTES": st.integers(0, 2**62),
@@ -179,6 +180,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "HOST=ADDRESS": st.sampled_from(["a.example=192.0.2.1", "a.example:8443=2001:db8::1,192.0.2.1"]),
     "ADDRESS[:PORT]": st.sampled_from(["192.0.2.53", "[2001:db8::53]:5353"]),
     "ADDRESS": st.sampled_from(["", "192.0.2.1", "2001:db8::1"]),
+    "STORE": st.sampled_from(["", "s3://bucket", "gs://bucket/a/b", "az://container/a", "file:///mnt/backup of mine"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }
 
