@@ -133,7 +133,7 @@ def _database(given: Any) -> str:
 
 
 DATABASE = OptionType(
-    "ADDRESS",
+    "DATABASE",
     "the address of a PostgreSQL database (postgresql://HOST/NAME, postgresql://HOST:5432/NAME?sslmode=require; also "
     "with USER@ before HOST)",
     _database,

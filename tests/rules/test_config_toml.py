@@ -180,6 +180,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "HOST=ADDRESS": st.sampled_from(["a.example=192.0.2.1", "a.example:8443=2001:db8::1,192.0.2.1"]),
     "ADDRESS[:PORT]": st.sampled_from(["192.0.2.53", "[2001:db8::53]:5353"]),
     "ADDRESS": st.sampled_from(["", "192.0.2.1", "2001:db8::1"]),
+    "DATABASE": st.sampled_from(["", "postgresql://host/name", "postgresql://me@host:5432/name?sslmode=require"]),
     "STORE": st.sampled_from(["", "s3://bucket", "gs://bucket/a/b", "az://container/a", "file:///mnt/backup of mine"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }
