@@ -13,8 +13,9 @@ from collections import deque
 class Clock:
     """A clock that starts at the wall clock's time and then follows the monotonic clock."""
 
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+    def __init__(self, ahead: float = 0.0) -> None:
+        """*ahead*: seconds by which it is ahead of the wall clock of this machine."""
+        self._offset = time.time() - time.monotonic() + ahead
 
     def now(self) -> float:
         """Return the seconds since the epoch."""

@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     DONE = 0  # all work was done
     BUG = 1  # a bug in this program, with a traceback
     USAGE = 2  # the input or the settings cannot be used
-    STORAGE = 3  # disk full or below --min-free-disk, not writable, or the database is damaged
+    STORAGE = 3  # disk full or below --min-free-disk, not writable, or the database is damaged or away
     STOPPED = 4  # stopped by a signal; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but no seed gave a usable answer (2xx or 3xx)

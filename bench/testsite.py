@@ -23,8 +23,8 @@ CHILDREN = 8  # first links of a page, so that each page is found
 class Site:
     """A site that is written below a folder, and the paths that its pages name."""
 
-    def __init__(self, folder: Path, pages: int) -> None:
-        self.folder, self.rng = folder, random.Random(5)
+    def __init__(self, folder: Path, pages: int, seed: int) -> None:
+        self.folder, self.rng = folder, random.Random(seed)
         syllables = (self.rng.choices(SYLLABLES, k=self.rng.choice((1, 2, 2, 3))) for _ in range(WORDS))
         words = ["".join(each) for each in syllables]
         words[200:200] = FOREIGN
@@ -138,9 +138,12 @@ class Site:
         return "".join(f"function {name}{line}(a, b) {{ return a * {line} + b; }}\n" for line, name in enumerate(names))
 
 
-def make(folder: Path, pages: int) -> list[str]:
-    """Write the site below *folder*; return the path of each URL that a complete crawl fetches, sorted."""
-    site = Site(folder, pages)
+def make(folder: Path, pages: int, seed: int = 5) -> list[str]:
+    """Write the site below *folder*; return the path of each URL that a complete crawl fetches, sorted.
+
+    Sites of another *seed* have other content.
+    """
+    site = Site(folder, pages, seed)
     for path in (*site.pictures, *site.backdrops):  # incompressible, as pictures are
         start = KINDS[path.rpartition(".")[2]]
         site.write(path, start + site.rng.randbytes(site.rng.randint(5, 60) * 1024))

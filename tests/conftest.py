@@ -6,9 +6,10 @@ import multiprocessing.resource_tracker
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +101,25 @@ def crawl_folder(request: pytest.FixtureRequest, tmp_path: Path, postgres_server
             pytest.skip("PostgreSQL is not installed")
         write_address(tmp_path / "crawl.db", postgres_server.new_database())
     return tmp_path
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def new_crawl(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres_server: PostgresServer | None
+) -> Callable[[], Path]:
+    """Return a function that makes a further folder for a frontier each time, with one engine for all of them."""
+    in_postgres = request.param == "postgres"
+    if in_postgres and postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
+
+    def made() -> Path:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        if in_postgres:
+            assert postgres_server is not None
+            write_address(folder / "crawl.db", postgres_server.new_database())
+        return folder
+
+    return made
 
 
 @pytest.fixture(name="forks", scope="session")

@@ -1,41 +1,49 @@
 """`archiver add`: add seeds to a crawl, whether it is stopped or running.
 
-crawl.toml is read and replaced while the database is locked, so two changes cannot overwrite each other.
+Settings are read and replaced while the database is locked, so two changes cannot overwrite each other: crawl.toml, and
+those in the database if several machines can crawl.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from archiver import humanize
-from archiver.cli.directory import check_changeable, crawl_lock, read_settings, resume_hint, with_tls_paths
+from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint, with_tls_paths
 from archiver.cli.options import (
     SeedList,
     combine_seed_settings,
+    crawl_argument,
     define_command,
-    directory_argument,
     read_seeds,
     seed_lists_option,
 )
 from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import secret_uses, tls_uses, vouch
+from archiver.collection.settings_file import read_settings
 from archiver.config import toml
-from archiver.config.secret_settings import secret_sources
-from archiver.config.seeds import conflict
+from archiver.config.secret_settings import in_common, secret_sources
+from archiver.config.seeds import SeedSetting, conflict
 from archiver.config.settings import Settings, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 
+if TYPE_CHECKING:
+    from archiver.frontier.connection import Connection
+    from archiver.frontier.connections import Worker
+
 AT_START = ("auth", "proxy", *TLS_KEYS)  # settings that a crawl reads when it starts
 
 
-def add(directory: Path, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
-    """Add *urls*, and the URLs in the lists *seeds*, to the crawl in *directory*."""
+def add(place: Path | str, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
+    """Add *urls*, and the URLs in the lists *seeds*, to the crawl at *place*."""
     import asyncio
 
     if not urls and not seeds:
@@ -43,52 +51,101 @@ def add(directory: Path, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
             "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
         )
     given = read_seeds(urls, seeds, ())
-    check_changeable(directory)
-    with crawl_lock(directory) as running:
-        count, changed = asyncio.run(_add(directory, given, running=running))
+    crawl = named_crawl(place)
+    check_changeable(crawl)
+    with crawl_lock(crawl) as running:
+        count, changed = asyncio.run(_add(crawl, given, running=running))
     known = f"; {len(given.urls) - count} known already" if count < len(given.urls) else ""
     if changed:
         known += f", {changed} of them with new settings from the next archiver resume on"
-    result(f"{humanize.count(count, 'seed')} added{known}{resume_hint(count, running=running)}")
+    result(f"{humanize.count(count, 'seed')} added{known}{resume_hint(count, crawl, running=running)}")
     return ExitCode.DONE
 
 
-async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int, int]:
+async def _add(crawl: NamedCrawl, given: SeedList, *, running: bool) -> tuple[int, int]:
     """Return the number of new seeds, and of known seeds whose settings have changed.
 
-    Writes crawl.toml first: a crash before the database is written cannot lose a seed.
+    Writes the settings first: a crash before the seeds are written cannot lose one.
     """
     from archiver.crawl.outside_changes import GRACE
-    from archiver.crawl.rules import put_settings
     from archiver.frontier.sqlite import SqliteFrontier
 
-    layout = Layout(directory)
-    async with await SqliteFrontier.open(layout.database) as frontier:
-        async with frontier.exclusive_transaction():
-            settings = with_values(Settings(), read_settings(layout.settings))
-            own = with_tls_paths(with_values(Settings(), {"seed": given.own})).scope.seed
-            given = replace(given, own=own)
-            new = _with_seeds(settings, given)
-            if running:
-                _check_running(new, given)
-            if new != settings:
-                put_settings(layout, toml.render(new))
-                secrets = set(secret_uses(new)).difference(secret_uses(settings))
-                vouch(layout, (*tls_uses(with_values(Settings(), {"seed": own})), *sorted(secrets)))
-        now = time.time()
-        known = set(settings.seeds)
-        changed = sum(one.url in known and one not in settings.scope.seed for one in given.own)
-        return await frontier.add_seeds(given.urls, now + GRACE if running else now), changed
+    own = with_tls_paths(with_values(Settings(), {"seed": given.own})).scope.seed
+    given = replace(given, own=own)
+    if crawl.layout is None:
+        _check_kept(given, crawl)
+    async with await SqliteFrontier.open(crawl.frontier) as frontier:
+        async with frontier.exclusive_transaction() as writer:
+            before = await _grow_common(crawl, given, writer) if crawl.address else None
+            if crawl.layout is not None:
+                before = _grow_file(crawl.layout, given, running=running)
+            now = await writer.run(_clock) if crawl.address else time.time()
+        assert before is not None
+        known = set(before.seeds)
+        changed = sum(one.url in known and one not in before.scope.seed for one in given.own)
+        soon = running or crawl.address  # a crawl that begins at this moment must know the scope first
+        return await frontier.add_seeds(given.urls, now + GRACE if soon else now), changed
+
+
+def _grow_file(layout: Layout, given: SeedList, *, running: bool) -> Settings:
+    """Add seeds to crawl.toml; return the settings that it had."""
+    from archiver.crawl.rules import put_settings
+
+    before = with_values(Settings(), read_settings(layout.settings))
+    new = _with_seeds(before, given)
+    if running:
+        _check_running(new, given)
+    if new != before:
+        put_settings(layout, toml.render(new))
+        secrets = set(secret_uses(new)).difference(secret_uses(before))
+        vouch(layout, (*tls_uses(with_values(Settings(), {"seed": given.own})), *sorted(secrets)))
+    return before
+
+
+async def _grow_common(crawl: NamedCrawl, given: SeedList, writer: "Worker") -> Settings | None:
+    """Add seeds to the settings that all machines have in common; return those that they had, None if there are none.
+
+    The directory of *crawl* goes on to agree with them if it did before.
+    """
+    from archiver.frontier import machines
+    from archiver.frontier.address import shared_frontier, write_address
+
+    revision, text, _ = await writer.run(machines.settings)
+    if not text:
+        return None
+    before = with_values(Settings(), toml.parse(text, "the settings in the database"))
+    new = in_common(_with_seeds(before, given))
+    if new != before:
+        newest = await writer.run(machines.put_settings, toml.render(new), revision)
+        here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
+        if crawl.layout is not None and here is not None and here.revision == revision:
+            write_address(crawl.layout.database, here.address, here.machine, newest)
+    return before
+
+
+def _clock(db: "Connection") -> float:
+    return db.now()
 
 
 def _check_running(settings: Settings, given: SeedList) -> None:
     """Refuse settings of *given* that a crawl reads when it starts, because they protect what it sends."""
     for own in settings.scope.seed:
-        if own.url in given.urls:
-            key = next((key for key, _ in own.given if key in AT_START), "")
-            if key or secret_sources(with_values(Settings(), {"seed": (own,)})):
-                what = key or "a header with a secret from elsewhere"
-                raise ConfigError(f"{own.url}: {what} cannot be given to a crawl that runs; stop it, add, and resume")
+        if own.url in given.urls and (what := _at_start(own)):
+            raise ConfigError(f"{own.url}: {what} cannot be given to a crawl that runs; stop it, add, and resume")
+
+
+def _check_kept(given: SeedList, crawl: NamedCrawl) -> None:
+    """Refuse settings of *given* that the database does not hold, where there is no directory to hold them."""
+    for own in given.own:
+        if what := _at_start(own):
+            raise ConfigError(f"{own.url}: {crawl.name} cannot hold {what}; name a directory of the crawl")
+
+
+def _at_start(own: SeedSetting) -> str:
+    """Return the setting in *own* that a crawl reads when it starts; "" if there is none."""
+    if key := next((key for key, _ in own.given if key in AT_START), ""):
+        return key
+    return "a header with a secret from elsewhere" if secret_sources(with_values(Settings(), {"seed": (own,)})) else ""
 
 
 def _with_seeds(settings: Settings, given: SeedList) -> Settings:
@@ -108,7 +165,7 @@ COMMAND = define_command(
     seconds; otherwise archiver resume does. A URL that the crawl knows, but not as a seed, is fetched again.
     """,
     [
-        directory_argument(),
+        crawl_argument(),
         click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
         seed_lists_option(),
     ],

@@ -15,6 +15,7 @@ from archiver.cli.directory import check_is_directory, crawl_lock
 from archiver.cli.options import EACH_LINE, define_command, directory_argument, json_option
 from archiver.cli.terminal import result, results, say
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.settings import Settings, SettingsByHost, all_values_of
 from archiver.errors import ConfigError
 from archiver.frontier import totals
@@ -76,7 +77,7 @@ def _warn_of_headers(known: SettingsByHost) -> None:
 
 def _read(name: str, now: float) -> Iterator[Cookie]:
     from archiver.crawl.rules import public_suffix
-    from archiver.frontier import browser_cookies
+    from archiver.frontier import cookies as cookie_rows
 
     path = Path(name)
     try:
@@ -86,8 +87,8 @@ def _read(name: str, now: float) -> Iterator[Cookie]:
         raise ConfigError(f"cannot be read: {error.strerror or error}") from None
     if len(content) > MAX_FILE:
         raise ConfigError(f"larger than {MAX_FILE >> 20} MiB; this cannot be a file of cookies")
-    if content.startswith(browser_cookies.MAGIC):
-        found, encrypted = browser_cookies.read_database(path, now)
+    if content.startswith(cookie_rows.MAGIC):
+        found, encrypted = cookie_rows.read_database(path, now)
         if encrypted:
             say(f"archiver: {printable(name, LONGEST)}: left out {encrypted} cookies that Chromium has encrypted")
     else:
@@ -140,7 +141,7 @@ def _clear(directory: Path, domain: str) -> int:
         async with await SqliteFrontier.open(Layout(directory).database) as frontier:
             return await frontier.clear_cookies(domain)
 
-    with crawl_lock(directory) as running:
+    with crawl_lock(NamedCrawl.in_directory(directory)) as running:
         if running:
             raise ConfigError(f"{directory}: a crawl is running and has its cookies in memory; stop it first")
         return asyncio.run(cleared())

@@ -12,8 +12,11 @@ from archiver.cli.options import (
     given_settings,
     output_option,
     seed_lists_option,
+    setting_options,
     verbosity,
+    verbosity_options,
 )
+from archiver.config.secret_settings import OF_EACH_MACHINE
 
 if TYPE_CHECKING:
     from archiver.cli.start import CrawlRequest
@@ -103,6 +106,44 @@ RESUME = define_command(
     [directory_argument(), *crawl_options(), TRUST],
     ("archiver resume collections/example.org", "continue"),
     ("archiver resume collections/example.org --max-urls 100000 --rate 10", "continue with other settings"),
+)
+
+
+def _join(address: str, output: Path | None, name: str, **rest: Any) -> int:
+    from archiver.cli.start import CrawlRequest, join
+
+    given, cookies = given_settings(rest), ()
+    request = CrawlRequest((), (), output, rest["config"], given, verbosity(rest), cookies, rest["trust_settings"])
+    return join(address, name, request)
+
+
+JOIN = define_command(
+    "join",
+    _join,
+    """Crawl with the other machines of a crawl in PostgreSQL.
+
+    Seeds and settings are those of the crawl; only what each machine has itself can be given. The WARC files of this
+    machine are written to DIR. Press Ctrl+C to leave: the others go on. archiver resume DIR joins again.
+    """,
+    [
+        click.Argument(["address"], metavar="postgresql://…"),
+        output_option("DIR", "Write to DIR. Default: collections/ and the host of the first seed."),
+        click.Option(["--name"], default="", metavar="NAME", help="Name this machine. Default: its host name."),
+        click.Option(
+            ["--config"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Read settings from a file, such as the crawl.toml of another machine with its secrets.",
+        ),
+        *setting_options(OF_EACH_MACHINE - {"frontier"}),
+        *verbosity_options(),
+        TRUST,
+    ],
+    ("archiver join postgresql://crawl@db.example/crawl", "crawl on this machine too"),
+    (
+        "archiver join postgresql://crawl@db.example/crawl -o /data/crawl --processes auto",
+        "use all cores of this machine, and write to /data/crawl",
+    ),
 )
 
 

@@ -5,26 +5,27 @@ A command calls them before it writes anything.
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from archiver import url
+from archiver.cli.terminal import complain
 from archiver.collection import safe_paths
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock, holder
-from archiver.config import toml
+from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.settings_file import read_settings
+from archiver.config.addresses import DATABASE_SCHEMES
 from archiver.config.secret_settings import with_changed
-from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.address import address_of
 from archiver.humanize import printable
-from archiver.policy.limits import NO_QUOTAS, Quotas
-from archiver.storage import DRAFT, OPEN, open_file, storage, sync_folder
+from archiver.storage import DRAFT, OPEN, storage, sync_folder
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
-MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file has some kilobytes, with very many seeds some megabytes
 
 
 def default_directory(seed: str) -> Path:
@@ -72,6 +73,14 @@ def holds_crawl(directory: Path) -> bool:
     return Layout(directory).has_frontier() or Layout(directory).settings.exists()
 
 
+def check_holds_crawl(crawl: NamedCrawl) -> None:
+    """Refuse a directory without a crawl; an address was checked when it was named."""
+    if crawl.layout is not None and not holds_crawl(crawl.layout.directory):
+        from archiver.frontier import totals
+
+        raise ConfigError(totals.without_crawl(crawl.layout.directory))
+
+
 def check_resumable(directory: Path) -> None:
     """Refuse a directory that holds no crawl to continue."""
     check_is_directory(directory)
@@ -91,6 +100,7 @@ def check_resumable(directory: Path) -> None:
         )
     from archiver.frontier import totals
 
+    wait_for_server(address_of(layout.database))
     there = layout.has_frontier()
     if not (there and totals.has_started(directory)) and _has_files(layout):
         raise ArchiveError(
@@ -132,13 +142,42 @@ def check_has_archive(directory: Path) -> None:
         raise ConfigError(f"{directory} holds no archive: it has no archive/ folder")
 
 
+def check_files_are_here(directory: Path) -> None:
+    """Refuse a collection with WARC files that only a store has: what is made of the others would not be whole."""
+    from archiver.collection.store import StoredFiles
+
+    if away := 0 if directory.is_file() else len(StoredFiles(Layout(directory)).absent()):
+        files = "1 WARC file is" if away == 1 else f"{away} WARC files are"
+        raise ConfigError(
+            f"{directory}: {files} in a store only; to bring them back: archiver store fetch {quote(str(directory))}"
+        )
+
+
+def named_crawl(place: Path | str) -> NamedCrawl:
+    """Return the crawl in the directory *place*, or at the address *place*. Refuse a place without a crawl."""
+    if isinstance(place, str):
+        return NamedCrawl.at_address(place)
+    check_is_directory(place)
+    return NamedCrawl.in_directory(place)
+
+
 def check_is_directory(directory: Path) -> None:
     """Refuse a path that does not exist or is not a directory."""
+    check_no_address(directory)
     if not directory.exists():
         raise ConfigError(f"{directory} does not exist{_similar(directory)}")
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
     safe_paths.check_files(directory)
+
+
+def check_no_address(path: Path) -> None:
+    """Refuse the address of a database that was taken for a *path*."""
+    if path.parts and path.parts[0] in _ADDRESS and not path.exists():  # it may hold a password
+        raise ConfigError("this command needs a directory of the crawl, not the address of a database")
+
+
+_ADDRESS = {scheme.rstrip("/") for scheme in DATABASE_SCHEMES}  # the first part of an address that is taken for a path
 
 
 def _similar(directory: Path) -> str:
@@ -203,20 +242,54 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
         )
 
 
+def wait_for_server(address: str) -> None:
+    """Wait until the server of the database at *address* can be reached: it may start together with this machine."""
+    if not address:
+        return
+    try:
+        from archiver.frontier import dialect, postgres
+    except ModuleNotFoundError:
+        raise ConfigError("--frontier needs the package psycopg: pip install 'warchiver[postgres]'") from None
+    told = set()
+    for reason in postgres.unreachable(address):
+        if reason not in told:
+            told.add(reason)
+            complain(f"waiting for {dialect.name_of(address)}: {reason}; Ctrl+C stops")
+
+
 def check_frontier(address: str, *, new: bool) -> None:
     """Refuse a database that is not at *address*, and for a *new* crawl one that holds a crawl."""
     if not address:
         return
+    wait_for_server(address)
+    from archiver.frontier import postgres_reading
+
     try:
-        from archiver.frontier import postgres
-    except ModuleNotFoundError:
-        raise ConfigError("--frontier needs the package psycopg: pip install 'warchiver[postgres]'") from None
-    try:
-        holds_crawl = postgres.holds_crawl(address)
+        holds_crawl = postgres_reading.holds_crawl(address)
     except ArchiveError as error:
         raise ConfigError(f"--frontier {error}") from None
     if new and holds_crawl:
         raise ConfigError(f"--frontier {address}: it holds a crawl already; name an empty database")
+
+
+def lacks_frontier(layout: Layout, address: str) -> bool:
+    """Return True if there is no frontier, but crawl.toml names *address*."""
+    there = layout.has_frontier() or not layout.settings.exists()
+    return not there and read_settings(layout.settings).get("frontier") == address
+
+
+def check_one_machine(layout: Layout) -> None:
+    """Refuse a crawl of several machines: each has captures that the next crawl would ask for, and other files."""
+    if not layout.address.exists():
+        return
+    with NamedCrawl.in_directory(layout.directory).read() as db:
+        from archiver.frontier import machines
+
+        if len(names := [each.name for each in machines.accounts(db)]) > 1:
+            raise ConfigError(
+                f"{layout.directory}: {', '.join(names)} have crawled together, and their archives cannot be crawled "
+                f"again as one yet; start a new crawl with --dedup-from {quote(str(layout.directory))}"
+            )
 
 
 def check_same_frontier(layout: Layout, settings: Settings) -> None:
@@ -264,66 +337,40 @@ def make_directory(directory: Path) -> None:
         raise
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """Return the values in the settings file *path*."""
-    return toml.parse(settings_text(path), str(path))
-
-
-def host_quotas(directory: Path) -> Quotas:
-    """Return the limits per host of the crawl in *directory*; none if its settings cannot be read."""
-    try:
-        return Quotas(SettingsByHost(with_values(Settings(), read_settings(Layout(directory).settings))))
-    except ConfigError:
-        return NO_QUOTAS
-
-
-def settings_text(path: Path) -> str:
-    """Return the text of the settings file *path*."""
-    try:
-        with open_file(path) as file:
-            content = file.read(MAX_SETTINGS + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(content) > MAX_SETTINGS:
-        raise ConfigError(f"{path}: longer than {MAX_SETTINGS} bytes; this cannot be a settings file")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8; a TOML file must be") from None
-
-
-def check_changeable(directory: Path) -> Settings:
-    """Return the settings of the crawl in *directory*. Refuse a directory without a crawl that `add` can change."""
+def check_changeable(crawl: NamedCrawl) -> Settings:
+    """Return the settings of *crawl*. Refuse a directory without a crawl that a command can change."""
+    check_holds_crawl(crawl)
+    if crawl.layout is None:
+        with crawl.read() as db:
+            return crawl.settings(db)
     from archiver.frontier import totals
 
-    check_is_directory(directory)
-    layout = Layout(directory)
-    if not holds_crawl(directory):
-        raise ConfigError(totals.without_crawl(directory))
-    settings = with_values(Settings(), read_settings(layout.settings))
-    if not layout.has_frontier() or not totals.has_started(directory):
-        raise ConfigError(f"{directory}: the crawl has not started; run archiver resume first")
+    settings = with_values(Settings(), read_settings(crawl.layout.settings))
+    if not crawl.layout.has_frontier() or not totals.has_started(crawl.layout.directory):
+        raise ConfigError(f"{crawl.name}: the crawl has not started; run archiver resume first")
     return settings
 
 
 @contextmanager
-def crawl_lock(directory: Path) -> Iterator[bool]:
-    """Lock the crawl in *directory*, unless it is running. Yields whether another process runs it."""
-    layout = Layout(directory)
+def crawl_lock(crawl: NamedCrawl) -> Iterator[bool]:
+    """Lock the directory of *crawl*, unless it is in use. Yields whether other processes crawl."""
+    layout = crawl.layout
     try:
-        lock = Lock(layout.lock)
+        lock = None if layout is None else Lock(layout.lock)
     except ConfigError:
-        if layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
+        if layout is not None and layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
             raise ConfigError(f"{layout.database} is being rebuilt; try again when that is done") from None
         yield True
         return
-    with lock:
-        yield False
+    with lock or nullcontext():
+        yield crawl.runs_elsewhere()
 
 
-def resume_hint(count: int, *, running: bool) -> str:
-    """Return when *count* changes take effect, as the end of a message; "" if there are none."""
+def resume_hint(count: int, crawl: NamedCrawl, *, running: bool) -> str:
+    """Return when *count* changes of *crawl* take effect, as the end of a message; "" if there are none."""
     if not count:
         return ""
-    return "; the running crawl starts on it within seconds" if running else "; to continue: archiver resume"
+    if running:
+        return "; the running crawl starts on it within seconds"
+    command = crawl.resume_command if crawl.layout is None else f"archiver resume {quote(crawl.name)}"
+    return f"; to continue: {command}"

@@ -31,12 +31,14 @@ from archiver.model import ExitCode
 COMMANDS = {
     "crawl": "Archive one or more sites, starting from seed URLs.",
     "resume": "Continue a crawl after Ctrl+C, a crash or a limit.",
+    "join": "Crawl with the other machines of a crawl in PostgreSQL.",
     "recrawl": "Crawl a site again into the same collection, so that you can replay each date.",
     "status": "Show the progress of a crawl.",
     "report": "Report the results of a crawl.",
     "explain": "Explain what happened to a URL and why.",
     "urls": "List the URLs of a crawl.",
     "retry": "Queue failed URLs again.",
+    "forget": "Write off a machine that does not come back.",
     "add": "Add seeds to a crawl.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
@@ -44,17 +46,20 @@ COMMANDS = {
     "ls": "List captures.",
     "get": "Print a capture.",
     "replay": "Serve archives with pywb on this machine.",
+    "look": "Look at archived pages in a browser, and name what their replay would miss.",
     "pack": "Pack a collection into a WACZ file.",
     "export": "Write an archive as files that a browser opens from disk.",
     "import": "Import WARC, ARC and WACZ files into a collection.",
     "index": "Rebuild the index from the WARC files.",
-    "rebuild": "Rebuild a lost or damaged crawl.db from the WARC files.",
-    "store": "Send a collection to an object store, or check what is there.",
+    "rebuild": "Rebuild a lost or damaged database from the WARC files.",
+    "store": "Send a collection to an object store, check what is there, or fetch it back.",
 }
 # Module and name of the commands that are not COMMAND in a module of their name.
 PLACES = {
     "import": ("import_", "COMMAND"),
     "resume": ("crawl", "RESUME"),
+    "forget": ("retry", "FORGET"),
+    "join": ("crawl", "JOIN"),
     "recrawl": ("crawl", "RECRAWL"),
     "rebuild": ("index", "REBUILD"),
 }
@@ -114,8 +119,8 @@ class CommandGroup(click.Group):
 def archiver() -> None:
     """Archive web sites byte for byte into WARC files that you can replay.
 
-    You can stop or kill a crawl at any time and continue it later. DIR is the directory of a crawl. Results go to
-    stdout, messages to stderr.
+    You can stop or kill a crawl at any time and continue it later. DIR is the directory of a crawl; ADDRESS is that of
+    its queue in PostgreSQL, postgresql://HOST/NAME. Results go to stdout, messages to stderr.
     """
 
 

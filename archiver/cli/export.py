@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from archiver.cli.directory import check_files_are_here
 from archiver.cli.get import open_holdings
 from archiver.cli.options import check_host_names, define_command, directory_argument, host_option
 from archiver.cli.terminal import ProgressLine, result, say
@@ -43,6 +44,7 @@ def export(directory: Path, options: ExportOptions) -> ExitCode:
 
     at = date_range(options.at, "--at") if options.at is not None else None
     _check_free(options.to)
+    check_files_are_here(directory)
     with open_holdings(directory) as holdings, ProgressLine() as progress:
         progress.show("reading the index")
         plan = plan_export(holdings, options.host, at)

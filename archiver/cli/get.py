@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import Any, BinaryIO, Literal
 
 import click
@@ -17,6 +18,7 @@ from archiver.cli.directory import check_is_directory
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import complain, say, try_write
 from archiver.collection.dates import date_range
+from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings
 from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
@@ -56,6 +58,7 @@ def get(directory: Path, query: GetQuery) -> ExitCode:
         if sys.stderr.isatty():
             say(f"archiver: {entry.url} as of {iso_timestamp(entry.timestamp)}")
         notes: list[str] = []
+        _check_is_here(directory, entry)
         try:
             _write(_pieces(holdings, entry, query.part or "payload", stack, notes), query.output)
         except DamagedRecord as error:
@@ -63,6 +66,16 @@ def get(directory: Path, query: GetQuery) -> ExitCode:
     for note in notes:
         complain(f"{entry.url}: {note}")
     return ExitCode.DONE
+
+
+def _check_is_here(directory: Path, entry: IndexEntry) -> None:
+    """Refuse a capture in a WARC file that only a store has."""
+    from archiver.collection.store import StoredFiles
+
+    for file in () if directory.is_file() else StoredFiles(Layout(directory)).absent():
+        if file.key == f"archive/{entry.filename}":
+            command = f"archiver store fetch {quote(str(directory))} {quote(entry.filename)}"
+            raise ConfigError(f"{directory}: {entry.filename} is in a store only; to bring it back: {command}")
 
 
 def open_holdings(path: Path) -> AbstractContextManager[Holdings]:
@@ -96,6 +109,8 @@ def parse_url(text: str) -> tuple[str, bool]:
 def _missing(holdings: Holdings, address: str) -> str:
     near = holdings.near(address)
     hint = f"; similar: {' '.join(near)}" if near else ""
+    if Layout(holdings.directory).address.exists():
+        hint += f"; another machine may hold one: archiver explain {quote(str(holdings.directory))} {quote(address)}"
     return f"{holdings.directory} holds no capture of {address}{hint}"
 
 

@@ -12,10 +12,12 @@ import click
 
 from archiver import humanize, url
 from archiver.cli.cookies import check_cookies_kept, check_export, export_cookies
-from archiver.cli.directory import check_is_directory, check_resumable, crawl_lock, read_settings
+from archiver.cli.directory import check_is_directory, check_resumable, crawl_lock
 from archiver.cli.options import define_command
 from archiver.cli.terminal import result, say
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.settings_file import read_settings
 from archiver.config.seeds import lacks_scheme, seed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
@@ -51,7 +53,7 @@ def login(place: str, address: str, browser: str, export: Path | None, *, all_si
         raise ConfigError(f"{Layout(directory).settings}: no seeds; give a URL: archiver login {quote(place)} URL")
     page = seed(address) if address else known[0]
     sites = () if all_sites else (page, *known)
-    with crawl_lock(directory) as running:
+    with crawl_lock(NamedCrawl.in_directory(directory)) as running:
         if running:
             raise ConfigError(f"{directory}: the crawl is running; stop it first, with Ctrl+C")
         if not Layout(directory).database.exists():
@@ -83,7 +85,8 @@ def _save(directory: Path, found: tuple[Cookie, ...]) -> None:
 
 def _from_browser(command: str, page: str, sites: Iterable[str]) -> tuple[Cookie, ...]:
     """Return the cookies of the user's browser after a login at *page*: those of *sites* (URLs), or of all."""
-    from archiver.browser.window import BrowserWindow, find
+    from archiver.browser.chromium import find
+    from archiver.browser.window import BrowserWindow
 
     program = find(command)
     domains = {_registered(url.host(each)) for each in sites}

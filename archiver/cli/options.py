@@ -1,19 +1,22 @@
 """Options and arguments that commands share: settings as options, help in groups with examples, and lists of seeds."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import Field, dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from archiver import url
 from archiver.cli.terminal import say
+from archiver.config.addresses import DATABASE, DATABASE_SCHEMES
 from archiver.config.option_types import BOOLEAN, OptionType
 from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
-from archiver.config.settings import TITLES, every_setting, key_of
+from archiver.config.settings import STORE, TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
 from archiver.humanize import count
 
@@ -83,9 +86,9 @@ def _default(entry: Field[Any]) -> str:
 def given_settings(values: dict[str, Any]) -> dict[str, Any]:
     """Return those of the options' *values* that were given, even if the value is None (`--max-depth none`)."""
     source = click.get_current_context().get_parameter_source
-    known = (entry.name for _, entry in every_setting() if entry.metadata["option"])
+    known = (entry.name for _, entry in every_setting() if entry.metadata["option"] and entry.name in values)
     given = {name: values[name] for name in known if source(name) is not ParameterSource.DEFAULT}
-    versions = {version for version in ("4", "6") if values[f"ipv{version}"]}
+    versions = {version for version in ("4", "6") if values.get(f"ipv{version}")}
     versions |= {given["ip_version"]} if "ip_version" in given else set()
     if len(versions) > 1:
         raise ConfigError("-4, -6 and --ip-version contradict each other; give one of them, or none for both")
@@ -141,6 +144,15 @@ def directory_argument() -> click.Argument:
     return click.Argument(["directory"], metavar="DIR", type=click.Path(path_type=Path))
 
 
+def crawl_argument() -> click.Argument:
+    """Return the argument that names a crawl: by its directory, or by the address of its frontier."""
+    return click.Argument(["place"], metavar="DIR|ADDRESS", type=_place)
+
+
+def _place(text: str) -> Path | str:
+    return DATABASE.parse(text) if text.startswith(DATABASE_SCHEMES) else Path(text)
+
+
 def seed_lists_option() -> click.Option:
     """Return the option that names files of seeds."""
     text = (
@@ -153,6 +165,18 @@ def seed_lists_option() -> click.Option:
 def output_option(metavar: str, text: str) -> click.Option:
     """Return the option that names the file or directory to write."""
     return click.Option(["-o", "--output"], type=click.Path(path_type=Path), metavar=metavar, help=text)
+
+
+def store_option(text: str) -> click.Option:
+    """Return the option that names a store."""
+    return click.Option(["--store"], type=_store, metavar="STORE", help=text)
+
+
+def _store(text: str) -> str:
+    try:
+        return str(STORE.parse(text))
+    except ConfigError as error:
+        raise ConfigError(f"--store: {error}") from None
 
 
 def json_option(text: str = "Print JSON.") -> click.Option:
@@ -184,7 +208,7 @@ def last_status_option() -> click.Option:
 def crawl_options() -> list[click.Parameter]:
     """Return the options of a command that runs a crawl: one for every setting, and for more or less output."""
     return [
-        *(SettingOption(TITLES[name], entry) for name, entry in every_setting() if entry.metadata["option"]),
+        *setting_options({key_of(entry) for _, entry in every_setting()}),
         _IPVersionOption("4"),
         _IPVersionOption("6"),
         click.Option(
@@ -194,6 +218,22 @@ def crawl_options() -> list[click.Parameter]:
             help="Send the cookies in a cookies.txt (as browser extensions, curl, wget and yt-dlp write it) or in "
             "Firefox's cookies.sqlite to their sites. They are kept in crawl.db. Repeatable.",
         ),
+        *verbosity_options(),
+    ]
+
+
+def setting_options(keys: Collection[str]) -> list[click.Parameter]:
+    """Return an option for each of those settings in *keys* that have one."""
+    return [
+        SettingOption(TITLES[name], entry)
+        for name, entry in every_setting()
+        if entry.metadata["option"] and key_of(entry) in keys
+    ]
+
+
+def verbosity_options() -> list[click.Parameter]:
+    """Return the options for more or less output."""
+    return [
         click.Option(
             ["-v", "--verbose"], count=True, help="Print a line for each URL and host. -vv: debug messages too."
         ),
@@ -286,3 +326,30 @@ def _read_list(name: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         label = "stdin" if name == STDIN else name
         raise ConfigError(f"{label}:{line}: not UTF-8; write one URL per line") from None
+
+
+LOCAL_DOMAINS = ("localhost", "local", "lan", "internal", "home.arpa", "test", "invalid", "example")  # RFC 6761, 8375
+
+
+def contact_warning(settings: Settings) -> str:
+    """Return a warning if a public site is crawled without a contact; "" otherwise."""
+    fetch = settings.fetch
+    given = " ".join((fetch.user_agent, *fetch.header))
+    if fetch.contact or "@" in given or "://" in given:
+        return ""
+    public = next((url.host(seed) for seed in settings.seeds if not _is_local(url.host(seed))), None)
+    if public is None:
+        return ""
+    return (
+        f"the owner of {public} cannot tell who is crawling; give a URL or mail address where they can reach you: "
+        "--contact you@example.org"
+    )
+
+
+def _is_local(host: str) -> bool:
+    """Return whether *host* is this machine or in a private network."""
+    try:
+        return not ip_address(host.strip("[]")).is_global
+    except ValueError:
+        labels = host.rstrip(".")
+        return "." not in labels or labels.endswith(tuple(f".{name}" for name in LOCAL_DOMAINS))

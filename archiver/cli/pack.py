@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archiver import __version__, humanize
-from archiver.cli.directory import check_idle, check_is_directory, dedup_from, read_settings
+from archiver.cli.directory import check_files_are_here, check_idle, check_is_directory, dedup_from
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
+from archiver.collection.settings_file import read_settings
 from archiver.config.option_types import SIZE
 from archiver.config.secret_settings import has_secrets
 from archiver.config.settings import Settings, with_values
@@ -56,6 +57,7 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     output = _output(directory, arguments.output)
     split = _split(arguments.split)
     check_idle(directory)
+    check_files_are_here(directory)
     software = f"archiver/{__version__}"
     signer = Signer(software, arguments.key) if arguments.sign or arguments.key else None
     contents = read_contents(directory)

@@ -14,7 +14,7 @@ import click
 
 from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from
 from archiver.cli.get import open_holdings
-from archiver.cli.options import define_command
+from archiver.cli.options import define_command, store_option
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_files import strangers
@@ -31,8 +31,10 @@ MAX_PATH = 1000  # characters of a path
 MAX_CAPTURES = 20_000  # captures among which the first pages are looked for if there are no seeds
 
 
-def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode:
+def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened: bool = False) -> ExitCode:
     """Serve the archives at *paths* until Ctrl+C; *opened*: open the first seed in a browser.
+
+    Files that are not in a directory are read from the stores that have them, or from *store*.
 
     An archive is a collection in a directory, a WACZ package, or a WARC file.
     """
@@ -41,13 +43,15 @@ def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode
     directories = [path for path in paths if not path.is_file()]
     for directory in directories:
         check_is_directory(directory)
-        _check_replayable(directory)
+    stores = {directory: _stores(Layout(directory), store) for directory in directories}
+    for directory in directories:
+        _check_replayable(directory, stores[directory])
     server.check_installed()
     _exit_cleanly_on_hangup()
     referred = list(_referred_to(directories))
     with ExitStack() as stack:
-        sources = [_source(path, stack) for path in paths]
-        sources += [server.FolderSource(other, originals_only=True) for other in referred]
+        sources = [_source(path, stores.get(path, ()), stack) for path in paths]
+        sources += [server.FolderSource(other, _stores(Layout(other), None), originals_only=True) for other in referred]
         seeds = start_urls(paths)
 
         def started(served: "Served") -> None:
@@ -68,20 +72,45 @@ def _exit_cleanly_on_hangup() -> None:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
-def _source(path: Path, stack: ExitStack) -> "ReplaySource":
+def _stores(layout: Layout, given: str | None) -> list[str]:
+    """Return the addresses of the stores that have WARC files which are not in the directory, and *given*."""
+    from archiver.collection.store import Store, StoredFiles
+
+    notes = StoredFiles(layout)
+    every = list(dict.fromkeys(each.store for each in notes.everywhere()))
+    needed = {each.store for each in notes.absent()}
+    unknown = strangers(layout, [f"store {address}" for address in every])
+    found = [given] if given else []
+    for address in every:
+        if f"store {address}" not in unknown:
+            found.append(address)
+        elif address in needed and address != given:
+            shown = printable(address, MAX_PATH)
+            complain(
+                f"not reading from {shown}: {layout.directory} says that WARC files are there, but you have not named "
+                f"it for this collection on this machine; if you trust it: --store {quote(shown)}"
+            )
+    for address in found:
+        if address in needed or address == given:
+            Store(address)  # now, so that a missing package is named before the first page
+    return list(dict.fromkeys(found))
+
+
+def _source(path: Path, stores: Sequence[str], stack: ExitStack) -> "ReplaySource":
     """Return the archive at *path* for replay; it can be used while *stack* is open."""
     from archiver.tools.ingest.packages import open_offsets
     from archiver.tools.replay import server
 
     if not path.is_file():
-        return server.FolderSource(path)
+        return server.FolderSource(path, stores)
     found = stack.enter_context(open_offsets(path, lambda text: say(f"archiver: {text}")))
     return server.PackedSource(found.indexes, found.places)
 
 
-def _check_replayable(directory: Path) -> None:
-    """Refuse a directory without an archive or without an index."""
-    check_has_archive(directory)
+def _check_replayable(directory: Path, stores: Sequence[str]) -> None:
+    """Refuse a directory without an archive, here or in *stores*, or without an index."""
+    if not stores:
+        check_has_archive(directory)
     layout = Layout(directory)
     if not layout.indexes.is_dir():
         raise ConfigError(f"{directory} holds no index; to build it: archiver index {quote(str(directory))}")
@@ -160,7 +189,8 @@ COMMAND = define_command(
 
     Prints the address of each seed; of an archive without crawl.db, the first pages. Each DIR is a collection, even one
     whose crawl is running; each FILE is a WACZ or WARC file. Several are served as one, so that a revisit in one finds
-    its payload in another. Press Ctrl+C to stop. Needs pywb: in the checkout, pip install '.[replay]'.
+    its payload in another. WARC files that are only in a store are read there. Press Ctrl+C to stop. Needs pywb: in the
+    checkout, pip install '.[replay]'.
     """,
     [
         click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
@@ -171,10 +201,12 @@ COMMAND = define_command(
             metavar="N",
             help="Listen on port N; 0 picks a free one. [default: 8080]",
         ),
+        store_option("Read WARC files that are not in DIR from this store. [default: the one they were sent to]"),
         click.Option(["--open", "opened"], is_flag=True, help="Open the first seed in the browser."),
     ],
     ("archiver replay collections/example.org", "serve at http://127.0.0.1:8080/"),
     ("archiver replay collections/example.org --port 0 --open", "serve at a free port and open the browser"),
     ("archiver replay example.wacz", "serve a package that you received"),
+    ("archiver replay whole --store s3://archives/example", "read WARC files that are not in whole from a store"),
     ("archiver replay collections/new collections/old", "serve a crawl with the earlier one that it refers to"),
 )

@@ -3,7 +3,7 @@
 A stopped crawl is locked meanwhile. A running one looks every second whether another process has changed its database.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archiver import humanize
-from archiver.cli.directory import check_changeable, crawl_lock, resume_hint
+from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
 from archiver.cli.explain import canonical_url, find_in_crawl, say_if_without_scheme, with_other_scheme
-from archiver.cli.options import define_command, directory_argument, host_option, last_status_option
-from archiver.cli.terminal import result
+from archiver.cli.options import crawl_argument, define_command, host_option, last_status_option
+from archiver.cli.terminal import ProgressLine, result
 from archiver.cli.urls import status_ranges
-from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
-from archiver.frontier import totals, url_lookup
+from archiver.frontier import machines, url_lookup
 from archiver.frontier.connection import Reader
 from archiver.frontier.port import Selection
 from archiver.frontier.retry import chosen_patterns, held_patterns
-from archiver.humanize import printable
+from archiver.humanize import printable, volume
 from archiver.model import ExitCode, State
 
 if TYPE_CHECKING:
@@ -41,25 +41,27 @@ class RetryRequest:
     blocked: bool  # only URLs whose last answer was a challenge or block page
 
 
-def retry(directory: Path, request: RetryRequest) -> ExitCode:
+def retry(place: Path | str, request: RetryRequest) -> ExitCode:
     """Queue the URLs of *request* again."""
     statuses = tuple(status_ranges(request.statuses))
     for text in request.urls:
         canonical_url(text)  # refuse what is not a URL before anything else
-    settings = check_changeable(directory)
-    urls = _known(directory, request.urls, settings)
-    _check_hosts(directory, request.hosts)
+    crawl = named_crawl(place)
+    settings = check_changeable(crawl)
+    urls = _known(crawl, request.urls, settings)
+    _check_hosts(crawl, request.hosts)
     selection = Selection(urls, request.hosts, statuses, request.failures, request.blocked)
-    with crawl_lock(directory) as running:
-        count = _change(directory, lambda frontier: frontier.queue_again(selection))
-    result(f"{humanize.count(count, 'URL')} queued again{resume_hint(count, running=running)}")
+    with crawl_lock(crawl) as running:
+        count = _change(crawl, lambda frontier: frontier.queue_again(selection))
+    result(f"{humanize.count(count, 'URL')} queued again{resume_hint(count, crawl, running=running)}")
     return ExitCode.DONE
 
 
-def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
+def retry_held(place: Path | str, wanted: Sequence[str]) -> ExitCode:
     """Queue the held URLs that *wanted* names, or all; give their patterns another budget."""
-    settings = check_changeable(directory)
-    with totals.open_totals(directory) as db:
+    crawl = named_crawl(place)
+    settings = check_changeable(crawl)
+    with crawl.read() as db:
         patterns = held_patterns(db)
         spellings = [text if "*" in text or "://" not in text else _canonical_or_same(text) for text in wanted]
         chosen = chosen_patterns(patterns, (*wanted, *spellings))
@@ -72,10 +74,65 @@ def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
     if wanted and not (chosen or single):
         known = "; held are " + ", ".join(each.pattern for each in patterns[:5]) if patterns else "; nothing is held"
         raise ConfigError(f"--held: no held URL or pattern is named {printable(wanted[0])}{printable(known, 1000)}")
-    with crawl_lock(directory) as running:
-        count = _change(directory, release)
-    result(f"{humanize.count(count, 'URL')} released{resume_hint(count, running=running)}")
+    with crawl_lock(crawl) as running:
+        count = _change(crawl, release)
+    result(f"{humanize.count(count, 'URL')} released{resume_hint(count, crawl, running=running)}")
     return ExitCode.DONE
+
+
+def forget(name: str, place: Path | str, *, dry_run: bool, force: bool) -> ExitCode:
+    """Write the machine *name* off: queue the URLs again whose only captures were in its lost files."""
+    crawl = named_crawl(place)
+    settings = check_changeable(crawl)
+    with crawl.read() as db:
+        known = {each.name: each for each in machines.accounts(db)} if crawl.address else {}
+        if name not in known:
+            names = f"; its machines are {', '.join(sorted(known))}" if known else "; it runs on one machine"
+            raise ConfigError(f"{printable(name, 100)} is not a machine of this crawl{printable(names, 1000)}")
+        if known[name].crawlers and not force:
+            raise ConfigError(f"{name} is alive; stop it, or say --force if you know that it never comes back")
+        written = machines.files_of(db, name)
+        stored = _stored(settings, written)
+        lost = [file.name for file in written if file.name not in stored]
+        found = machines.losses(db, lost)
+    for file in written:
+        result(f"{'lost' if file.name in lost else 'stored'}  {volume(file.size):>9}  {file.name}")
+    if dry_run:
+        result(f"{_counted(found.urls)} would be queued again")
+        return ExitCode.DONE
+
+    async def write_off(frontier: "SqliteFrontier") -> int:
+        await frontier.forget(name, lost)
+        return found.urls + await frontier.queue_again_without_payload(_nothing)
+
+    count = _change(crawl, write_off)
+    result(f"{name} is written off; {_counted(count)} queued again{resume_hint(count, crawl, running=False)}")
+    return ExitCode.DONE
+
+
+def _nothing(_digests: Collection[str]) -> Collection[str]:
+    """Return the digests of payloads that earlier crawls hold: none, in a crawl with other machines."""
+    return ()
+
+
+def _counted(urls: int) -> str:
+    return humanize.count(urls, "URL")
+
+
+def _stored(settings: Settings, written: Sequence[machines.WrittenFile]) -> set[str]:
+    """Return the names of those *written* files that the store of the crawl holds, by all of their bytes."""
+    if not settings.warc.store:
+        return set()
+    from archiver.collection.store import Store, StoredFile
+
+    store, found = Store(settings.warc.store), set()
+    with ProgressLine() as meter:
+        for number, file in enumerate(written):
+            meter.show(f"checking the store: {number} of {len(written)} files")
+            there = StoredFile(f"archive/{file.name}", file.size, file.digest, 0, store.address)
+            if file.closed and file.digest and not store.fault(there, read=True):
+                found.add(file.name)
+    return found
 
 
 def _canonical_or_same(text: str) -> str:
@@ -90,22 +147,22 @@ def _is_held(db: Reader, address: str) -> bool:
     return row is not None and row.state is State.HELD
 
 
-def _change(directory: Path, change: Callable[["SqliteFrontier"], Coroutine[Any, Any, int]]) -> int:
-    """Return the result of *change* on the database of the crawl."""
+def _change(crawl: NamedCrawl, change: Callable[["SqliteFrontier"], Coroutine[Any, Any, int]]) -> int:
+    """Return the result of *change* on the database of *crawl*."""
     import asyncio
 
     from archiver.frontier.sqlite import SqliteFrontier
 
     async def opened() -> int:
-        async with await SqliteFrontier.open(Layout(directory).database) as frontier:
+        async with await SqliteFrontier.open(crawl.frontier) as frontier:
             return await change(frontier)
 
     return asyncio.run(opened())
 
 
-def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:
+def _known(crawl: NamedCrawl, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:
     """Return *urls* in the spelling of the crawl. Raises `ConfigError` if it does not know one of them."""
-    with totals.open_totals(directory) as db:
+    with crawl.read() as db:
         found = [find_in_crawl(db, text, settings) for text in urls]
         for address in found:
             if url_lookup.known(db, address) is None:
@@ -121,20 +178,20 @@ def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[st
     return tuple(dict.fromkeys(found))
 
 
-def _check_hosts(directory: Path, hosts: Sequence[str]) -> None:
+def _check_hosts(crawl: NamedCrawl, hosts: Sequence[str]) -> None:
     """Refuse hosts that the crawl does not know."""
-    with totals.open_totals(directory) as db:
+    with crawl.read() as db:
         for host in hosts:
             if not url_lookup.keys(db, host):
                 raise ConfigError(f"--host {host}: not a host of this crawl; write it like example.org")
 
 
-def _run(directory: Path, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
+def _run(place: Path | str, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
     if held:
         if blocked or any(chosen.values()):
             raise ConfigError("--held cannot be used with --host, --status, --failure or --blocked")
-        return retry_held(directory, urls)
-    return retry(directory, RetryRequest(urls, chosen["host"], chosen["statuses"], chosen["failure"], blocked))
+        return retry_held(place, urls)
+    return retry(place, RetryRequest(urls, chosen["host"], chosen["statuses"], chosen["failure"], blocked))
 
 
 COMMAND = define_command(
@@ -150,7 +207,7 @@ COMMAND = define_command(
     Each pattern gets another budget. The pages that link to the URLs are not fetched again.
     """,
     [
-        directory_argument(),
+        crawl_argument(),
         click.Argument(["urls"], nargs=-1, metavar="[URL|PATTERN]..."),
         click.Option(
             ["--held"], is_flag=True, help="Queue URLs held as a suspected trap: those of the PATTERNs given, or all."
@@ -172,4 +229,23 @@ COMMAND = define_command(
     ("archiver retry collections/example.org https://example.org/a", "this URL, even if it is archived"),
     ("archiver retry collections/example.org --held", "all that was held as a suspected trap"),
     ("archiver retry collections/example.org --held 'https://example.org/item/N'", "held URLs of this pattern"),
+)
+
+
+FORGET = define_command(
+    "forget",
+    forget,
+    """Write off a machine that does not come back.
+
+    Of a crawl in PostgreSQL that machines share. WARC files of the machine that the store holds stay; what was only on
+    its disk is lost, and these URLs are queued again. Prints each file and the number of URLs.
+    """,
+    [
+        click.Argument(["name"], metavar="NAME"),
+        crawl_argument(),
+        click.Option(["--dry-run"], is_flag=True, help="Print what would be lost, and change nothing."),
+        click.Option(["--force"], is_flag=True, help="Also a machine that is alive, as far as the database knows."),
+    ],
+    ("archiver forget worker-3 postgresql://crawl@db.example/crawl --dry-run", "look what its disk alone held"),
+    ("archiver forget worker-3 postgresql://crawl@db.example/crawl", "fetch that again"),
 )

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 from archiver.cli.progress import Display, follow
 from archiver.cli.terminal import complain
 from archiver.collection.index import MERGE_WIDTH
+from archiver.config.settings import Settings, with_values
 from archiver.crawl.commit import ROOM, ROOM_LARGE
 from archiver.crawl.crawler_process import event_loop
 from archiver.crawl.stats import Snapshot
@@ -204,3 +205,16 @@ def raise_open_files_limit(concurrency: int) -> int | None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
                 return wanted
     return soft
+
+
+def within_open_files(settings: Settings) -> Settings:
+    """Return *settings* with no more concurrency than this process may have open files and sockets for."""
+    limit = raise_open_files_limit(settings.limits.concurrency)
+    fits = fitting_concurrency(limit, settings.limits.concurrency)
+    if fits == settings.limits.concurrency:
+        return settings
+    complain(
+        f"only {limit} open files are allowed (ulimit -n), so this run uses --concurrency {fits} instead of "
+        f"{settings.limits.concurrency}, which needs {open_files_needed(settings.limits.concurrency)}"
+    )
+    return with_values(settings, {"concurrency": fits})

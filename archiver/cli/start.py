@@ -7,15 +7,13 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from archiver import url
-from archiver.cli import runner
 from archiver.cli.cookies import load
 from archiver.cli.directory import (
     check_free,
@@ -23,32 +21,39 @@ from archiver.cli.directory import (
     check_idle,
     check_is_directory,
     check_named_files,
+    check_one_machine,
     check_resumable,
     check_same_frontier,
     default_directory,
     finish_switch_over,
+    lacks_frontier,
     make_directory,
-    read_settings,
-    settings_text,
     with_tls_paths,
 )
-from archiver.cli.options import combine_seed_settings, read_seeds
+from archiver.cli.options import combine_seed_settings, contact_warning, read_seeds
 from archiver.cli.progress import display_for
-from archiver.cli.runner import RunResult, run_crawl
+from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_files import store_uses, vouch
+from archiver.collection.settings_file import read_settings, settings_text
 from archiver.config import toml
-from archiver.config.addresses import LOCAL_KEYS
+from archiver.config.addresses import DATABASE, LOCAL_KEYS
 from archiver.config.fetch_settings import NetworkSettings, TlsSettings
+from archiver.config.secret_settings import on_this_machine
 from archiver.config.seeds import conflict
 from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
+from archiver.crawl.crawler_process import crawler_processes
+from archiver.crawl.rules import put_settings
 from archiver.crawl.secrets import read_secrets
+from archiver.crawl.shared_settings import newest_settings, settings_to_join
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
-from archiver.frontier.address import write_address
+from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
 from archiver.tools.report import files, verdict
@@ -57,16 +62,6 @@ from archiver.tools.report.verdict import FindingStyle
 
 QUIET = -1  # print the end of the run only
 SILENT = -2  # print errors only
-LOCAL_DOMAINS = (
-    "localhost",
-    "local",
-    "lan",
-    "internal",
-    "home.arpa",
-    "test",
-    "invalid",
-    "example",
-)  # RFC 6761, 6762, 8375
 LONGEST_ADDRESS = 4000  # characters of a path or a file: URL that is printed
 
 
@@ -116,13 +111,47 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     given = request.given
     finish_switch_over(directory)
     layout = Layout(directory)
-    if layout.address.exists() and given.get("frontier"):  # the database was moved, or the user trusts it
+    # The database was moved, the user trusts it, or a recrawl was interrupted before it wrote the address.
+    if given.get("frontier") and (layout.address.exists() or lacks_frontier(layout, given["frontier"])):
         check_idle(directory)
         check_frontier(given["frontier"], new=False)
         write_address(layout.database, given["frontier"])
+    return _continue(directory, request)
+
+
+def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
+    """Crawl with the other machines of the crawl at *address*; *name*: of this machine, or "" for that of the host."""
+    address = DATABASE.parse(address)
+    check_frontier(address, new=False)
+    if name and MACHINE.fullmatch(name) is None:
+        raise ConfigError(f"--name {printable(name, 100)}: use at most {LONGEST_MACHINE} of A-Z a-z 0-9 . -")
+    from archiver.frontier.postgres_reading import settings_of
+
+    shared = settings_of(address)
+    if not shared.text:
+        raise ConfigError(f"{address} holds no crawl that a further machine can join")
+    named = on_this_machine(read_settings(request.config), {}) if request.config else {}
+    given = {**named, **request.given, "frontier": address}
+    settings = with_values(Settings(), {**settings_to_join(shared, named), **given})
+    directory = request.output or default_directory(settings.seeds[0])
+    layout = Layout(directory)
+    if not (layout.address.exists() and address_of(layout.database) == address):  # we tried to join before
+        check_free(directory)
+    make_directory(directory)
+    write_address(layout.database, address, name, shared.revision)
+    vouch(layout, store_uses(settings))  # who names the database, names the store of its crawl
+    put_settings(layout, toml.render(settings))
+    return _continue(directory, replace(request, given=given))
+
+
+def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
+    """Continue the crawl in *directory*, which no switch-over keeps waiting."""
+    given, layout = request.given, Layout(directory)
     check_resumable(directory)
     read = settings_text(layout.settings)
-    settings = with_values(Settings(), {**toml.parse(read, str(layout.settings)), **given})
+    own = toml.parse(read, str(layout.settings))
+    newest = newest_settings(layout, own)
+    settings = with_values(Settings(), {**newest, **given})
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
     check_seed_settings(settings, f"{layout.settings}: ")
@@ -134,7 +163,7 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     check_secrets(settings)  # nothing happens if one is missing
     check_store(settings, resumed=True)
     check_same_frontier(layout, settings)
-    text = toml.render(settings) if given else ""
+    text = toml.render(settings) if given or newest is not own else ""
     loaded = load(request.cookies, settings)
     existing = ExistingCrawl(resume=layout.has_frontier(), text=text, read=read, cookies=loaded)
     return run_and_report(directory, settings, request.verbosity, existing)
@@ -151,8 +180,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     finish_switch_over(directory)
     check_resumable(directory)
     layout = Layout(directory)
-    if layout.address.exists():
-        raise ConfigError(f"{layout.address}: a crawl in PostgreSQL cannot be followed here; give a new directory")
+    machine = machine_of(layout.database)
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
     settings = new_settings(request, before)
@@ -162,6 +190,8 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
     check_store(settings)
+    check_frontier(settings.limits.frontier, new=True)
+    check_one_machine(layout)
     from archiver.crawl.recrawl import set_aside
 
     cookies = load(request.cookies, settings)
@@ -172,6 +202,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
             f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
             f"{layout.earlier / left.stamp}"
         )
+    write_address(layout.database, settings.limits.frontier, machine)
     return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False))
 
 
@@ -237,36 +268,45 @@ def check_disk_space(directory: Path, settings: Settings) -> None:
 
 def run_and_report(directory: Path, settings: Settings, verbosity: int, existing: ExistingCrawl) -> ExitCode:
     """Run the crawl in *directory* until it ends, write its reports, and print how it ended."""
-    from archiver.crawl.build import open_crawl, open_processes
-    from archiver.crawl.processes import crawlers_of
-
     if verbosity > 0:
         log_to_stderr(debug=verbosity > 1)
     if verbosity > QUIET:
         say(f"archiver: {'continuing' if existing.resume else 'archiving into'} {directory}")
     if verbosity > SILENT and (warning := contact_warning(settings)):
         complain(warning)
-    settings = _within_open_files(settings)
-    opening = open_crawl if crawlers_of(settings) == 1 else open_processes
-    code = run_crawl(
-        opening(
-            directory,
-            settings,
-            resume=existing.resume,
-            text=existing.text,
-            read=existing.read,
-            cookies=existing.cookies,
-        ),
-        display_for(sys.stderr, verbosity),
-        settings.limits.drain_timeout,
-        partial(_finish, directory, settings, verbosity),
-    )
-    if settings.warc.store and code is not ExitCode.STOPPED:
-        from archiver.cli.store import send
+    settings = within_open_files(settings)
+    with ExitStack() as stack:
+        code = run_crawl(
+            _opening(stack, directory, settings, existing),
+            display_for(sys.stderr, verbosity),
+            settings.limits.drain_timeout,
+            partial(_finish, directory, settings, verbosity),
+        )
+    if settings.warc.store:
+        from archiver.cli.store import delete_stored, send, tell_stored
         from archiver.collection.store import Store
 
-        send(directory, Store(settings.warc.store))
+        if code is ExitCode.STOPPED:  # a person waits for the end; `resume` sends the rest too
+            tell_stored(directory, Store(settings.warc.store).address)
+        else:
+            store = Store(settings.warc.store)
+            if send(directory, store) and not settings.warc.keep_local:
+                delete_stored(directory, store)
     return code
+
+
+def _opening(
+    stack: ExitStack, directory: Path, settings: Settings, existing: ExistingCrawl
+) -> AbstractAsyncContextManager[RunningCrawl]:
+    """Return what opens the crawl; its processes, if it has several, have started and end with *stack*."""
+    from archiver.crawl.build import Opening, open_crawl, open_processes
+    from archiver.crawl.processes import crawlers_of, with_supervisor
+
+    how = Opening(existing.resume, existing.text, existing.read, bool(settings.limits.frontier))
+    if with_supervisor(settings):
+        processes = stack.enter_context(crawler_processes(crawlers_of(settings)))
+        return open_processes(directory, settings, how, existing.cookies, processes)
+    return open_crawl(directory, settings, resume=how.resume, text=how.text, read=how.read, cookies=existing.cookies)
 
 
 def check_store(settings: Settings, *, resumed: bool = False) -> None:
@@ -284,43 +324,6 @@ def check_store(settings: Settings, *, resumed: bool = False) -> None:
         complain(f"{error}; the crawl goes on, and files are sent later")
 
 
-def contact_warning(settings: Settings) -> str:
-    """Return a warning if a public site is crawled without a contact; "" otherwise."""
-    fetch = settings.fetch
-    given = " ".join((fetch.user_agent, *fetch.header))
-    if fetch.contact or "@" in given or "://" in given:
-        return ""
-    public = next((url.host(seed) for seed in settings.seeds if not _is_local(url.host(seed))), None)
-    if public is None:
-        return ""
-    return (
-        f"the owner of {public} cannot tell who is crawling; give a URL or mail address where they can reach you: "
-        "--contact you@example.org"
-    )
-
-
-def _is_local(host: str) -> bool:
-    """Return whether *host* is this machine or in a private network."""
-    try:
-        return not ip_address(host.strip("[]")).is_global
-    except ValueError:
-        labels = host.rstrip(".")
-        return "." not in labels or labels.endswith(tuple(f".{name}" for name in LOCAL_DOMAINS))
-
-
-def _within_open_files(settings: Settings) -> Settings:
-    """Return *settings* with no more concurrency than this process may have open files and sockets for."""
-    limit = runner.raise_open_files_limit(settings.limits.concurrency)
-    fits = runner.fitting_concurrency(limit, settings.limits.concurrency)
-    if fits == settings.limits.concurrency:
-        return settings
-    complain(
-        f"only {limit} open files are allowed (ulimit -n), so this run uses --concurrency {fits} instead of "
-        f"{settings.limits.concurrency}, which needs {runner.open_files_needed(settings.limits.concurrency)}"
-    )
-    return with_values(settings, {"concurrency": fits})
-
-
 def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:
     """Write the reports of a run that has ended, and print how it ended."""
     last, ended = outcome.last, outcome.ended
@@ -328,7 +331,8 @@ def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunRes
         complain(ended.reason)
     with totals.open_totals(directory) as db:
         found = read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
-        found = files.write_reports(directory, db, found, time.time())
+        named = NamedCrawl.in_directory(directory)
+        found = files.write_reports(named, db, found, Layout(directory).reports, time.time())
         needs_login = totals.needs_login(db)
     try:
         if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:

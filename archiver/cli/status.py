@@ -9,15 +9,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from archiver.cli.directory import check_is_directory, host_quotas
-from archiver.cli.options import define_command, directory_argument, json_option
+from archiver.cli.directory import named_crawl
+from archiver.cli.options import crawl_argument, define_command, json_option
 from archiver.cli.terminal import WIDTH, colours, result
-from archiver.collection import lock
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Holder
-from archiver.frontier import totals
+from archiver.collection.named_crawl import NamedCrawl
+from archiver.errors import ConfigError
+from archiver.frontier import machines, totals
+from archiver.frontier.machines import MachineAccount
+from archiver.frontier.port import LEASE
 from archiver.frontier.totals import HostAccount
-from archiver.humanize import duration, iso, printable
+from archiver.humanize import count, duration, iso, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import verdict
 from archiver.tools.report.report import Summary, read_summary, summary_json, summary_lines
@@ -38,6 +41,8 @@ class CrawlStatus:
     rate: float  # captures a second, in the last minute
     hosts: tuple[HostAccount, ...]
     earlier: tuple[str, ...]  # when earlier crawls of the collection began, newest first
+    machines: tuple[MachineAccount, ...] = ()  # that crawl together, or did
+    store: tuple[str, int, int] | None = None  # its address, files in it, and finished files that it lacks
 
     @property
     def state(self) -> str:
@@ -47,33 +52,50 @@ class CrawlStatus:
         return "stopped" if self.found.totals.waiting else "done"
 
 
-def status(directory: Path, *, as_json: bool) -> ExitCode:
-    """Print the progress of the crawl in *directory*."""
+def status(place: Path | str, *, as_json: bool) -> ExitCode:
+    """Print the progress of the crawl at *place*."""
     from archiver.collection.earlier_crawls import rounds, stamp_of
 
-    check_is_directory(directory)
+    crawl = named_crawl(place)
     now = time.time()
-    holder = lock.holder(directory)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
-    with totals.open_totals(directory) as db:
+    with crawl.read() as db:
+        holder = crawl.holder(db)
         found = read_summary(db)
         standing = CrawlStatus(
             now,
             holder,
             found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
             totals.recent_rate(db, now),
-            tuple(totals.hosts(db, now, shown, quotas=host_quotas(directory))),
-            tuple(map(stamp_of, rounds(Layout(directory)))),
+            tuple(totals.hosts(db, now, shown, quotas=crawl.quotas(db))),
+            () if crawl.layout is None else tuple(map(stamp_of, rounds(crawl.layout))),
+            tuple(machines.accounts(db)) if crawl.address else (),
+            _store(crawl.layout, others=not holder),
         )
-    result(_json(standing, directory) if as_json else "\n".join(_lines(standing, _view(directory, holder))))
+    result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, holder))))
     return ExitCode.DONE
 
 
-def _view(directory: Path, holder: Holder | None) -> FindingStyle:
+def _store(layout: Layout | None, *, others: bool) -> tuple[str, int, int] | None:
+    """Return what the store of *layout* has and lacks; *others*: index and log too, which change during a crawl."""
+    from archiver.cli.store import store_of
+    from archiver.collection.store import StoredFiles, unsent
+
+    try:
+        address = store_of(layout).rstrip("/") if layout else ""
+        if layout is None or not address:
+            return None
+        return address, len(StoredFiles(layout).read(address)), len(unsent(layout, address, others=others))
+    except (ConfigError, FileNotFoundError):  # its settings cannot be read, or a file was packed just now
+        return None
+
+
+def _view(crawl: NamedCrawl, holder: Holder | None) -> FindingStyle:
     """For a terminal where stdout is one; what waits is no finding while a process works on it."""
     columns = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     without = ("waiting",) if holder else ()
-    return FindingStyle(quote(printable(str(directory), LONGEST)), columns, without, colours(sys.stdout))
+    name = quote(printable(crawl.name, LONGEST))
+    return FindingStyle(name, columns, without, colours(sys.stdout), is_address=crawl.layout is None)
 
 
 def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
@@ -82,11 +104,28 @@ def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
     if standing.earlier:
         number, before = len(standing.earlier) + 1, standing.earlier[0]
         yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
+    for number, machine in enumerate(standing.machines):
+        yield f"{'' if number else 'machines':<9} {_machine(machine)}"
     yield from summary_lines(standing.found, view)
+    if standing.store:
+        address, stored, left = standing.store
+        yield f"{'stored':<9} {count(stored, 'file')} in {printable(address, LONGEST)}, {left} not sent yet"
+        if left and not standing.holder:
+            yield verdict.command("archiver store send DIR", "send the rest", view, "")
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"
         counts = f"{host.waiting} waiting, {host.archived} archived"
         yield f"{label:<9} {printable(host.key)}: {counts}{_wait(host, standing)}"
+
+
+def _machine(one: MachineAccount) -> str:
+    words = f"no crawler, last seen {duration(one.silent)} ago"
+    if one.crawlers:
+        leased = sum(each.groups for each in one.crawlers)
+        words = f"{count(len(one.crawlers), 'crawler')}, {count(leased, 'host')} leased"
+        if (silent := max(each.silent for each in one.crawlers)) > LEASE / 2:  # it renews them more often
+            words += f", no word for {duration(silent)}"
+    return f"{printable(one.name)}: {words}, {count(one.warcs, 'WARC file')} of {volume(one.stored)}"
 
 
 def _wait(host: HostAccount, standing: CrawlStatus) -> str:
@@ -94,16 +133,21 @@ def _wait(host: HostAccount, standing: CrawlStatus) -> str:
     return "".join(f", {words}" for words in (f"{host.why}{pause}", host.slowed) if words)
 
 
-def _json(standing: CrawlStatus, directory: Path) -> str:
+def _json(standing: CrawlStatus, crawl: NamedCrawl) -> str:
     holder = standing.holder
     return json.dumps(
         {
-            "directory": str(directory),
+            "directory": None if crawl.layout is None else str(crawl.layout.directory),
+            "frontier": crawl.address,
             "state": standing.state,
             "running": asdict(holder) if holder else None,
             "rate": round(standing.rate, 3),
             "earlier": standing.earlier,
             **summary_json(standing.found),
+            "store": dict(zip(("address", "stored", "unsent"), standing.store, strict=True))
+            if standing.store
+            else None,
+            "machines": [asdict(machine) for machine in standing.machines],
             "hosts": [{**asdict(host), "until": iso(host.until)} for host in standing.hosts],
         },
         indent=2,
@@ -117,7 +161,8 @@ COMMAND = define_command(
 
     Prints counts, the rate, the result of each seed, and what each host waits for. Works while the crawl runs.
     """,
-    [directory_argument(), json_option()],
+    [crawl_argument(), json_option()],
     ("archiver status collections/example.org", "print it as text"),
+    ("archiver status postgresql://me@db.example/mycrawl", "from any machine, of a crawl with --frontier"),
     ("archiver status collections/example.org --json | jq .totals.waiting", "use it in a script"),
 )

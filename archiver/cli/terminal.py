@@ -20,7 +20,10 @@ WIDTH = 100  # columns if stdout or stderr is not a terminal
 FLUSH_INTERVAL = 0.1  # seconds; results are flushed together
 MAX_MESSAGE = 2000  # characters
 _NAMED = r"(?!(?:[^/@:\"'\s]+:)?env:\w+@)"  # the password is in the environment
-_SECRETS = re.compile(rf"(?<=//){_NAMED}[^/?#\"'\s]*@|(?<![\w@]){_NAMED}[^/@:\"'\s\\]+:[^/@\"'\s\\]+@")
+_DATABASE_USER = (
+    r"(?!(?:(?<=postgres://)|(?<=postgresql://))[\w.~-]+@[^/@\s]*(?![^/\s]*@))"  # without a password; it is not secret
+)
+_SECRETS = re.compile(rf"(?<=//){_DATABASE_USER}{_NAMED}[^/?#\"'\s]*@|(?<![\w@]){_NAMED}[^/@:\"'\s\\]+:[^/@\"'\s\\]+@")
 
 
 def say(message: str) -> None:

@@ -13,19 +13,19 @@ from typing import Any
 import click
 
 from archiver import url
-from archiver.cli.directory import check_is_directory, host_quotas
+from archiver.cli.directory import named_crawl
 from archiver.cli.explain.text import REFUSED, state_reason, tries_json
 from archiver.cli.options import (
     EACH_LINE,
+    crawl_argument,
     define_command,
-    directory_argument,
     host_option,
     json_option,
     last_status_option,
 )
 from archiver.cli.terminal import results
 from archiver.errors import ConfigError
-from archiver.frontier import totals, url_lookup
+from archiver.frontier import url_lookup
 from archiver.frontier.connection import Reader
 from archiver.frontier.url_lookup import RefusedLink, UrlFilter, UrlRow
 from archiver.humanize import iso, printable
@@ -52,12 +52,12 @@ class UrlsQuery:
     limit: int | None
 
 
-def urls(directory: Path, query: UrlsQuery) -> ExitCode:
-    """Print the URLs of the crawl in *directory* that match *query*."""
-    check_is_directory(directory)
+def urls(place: Path | str, query: UrlsQuery) -> ExitCode:
+    """Print the URLs of the crawl at *place* that match *query*."""
+    crawl = named_crawl(place)
     now = time.time()
     which = UrlFilter(tuple(_states(query)), tuple(status_ranges(query.statuses)), query.missing, query.blocked)
-    with totals.open_totals(directory) as db:
+    with crawl.read() as db:
         hosts = url_lookup.keys(db, query.host) if query.host is not None else None
         if hosts == []:
             raise ConfigError(
@@ -65,7 +65,7 @@ def urls(directory: Path, query: UrlsQuery) -> ExitCode:
                 "http://example.org"
             )
         found = islice(_found(db, query.states, which, hosts), query.limit)
-        reason = partial(_reason, now=now, quotas=host_quotas(directory))
+        reason = partial(_reason, now=now, quotas=crawl.quotas(db))
         results(
             _json(one, reason(one)) if query.as_json else _line(one, reason if query.why else None) for one in found
         )
@@ -126,8 +126,8 @@ def _json(one: UrlRow | RefusedLink, reason: str) -> str:
     return json.dumps({**fields, "reason": reason})
 
 
-def _run(directory: Path, **chosen: Any) -> int:
-    return urls(directory, UrlsQuery(**chosen))
+def _run(place: Path | str, **chosen: Any) -> int:
+    return urls(place, UrlsQuery(**chosen))
 
 
 COMMAND = define_command(
@@ -139,7 +139,7 @@ COMMAND = define_command(
     the scope; a sample of them is kept, a thousand per rule and host. Works while the crawl runs.
     """,
     [
-        directory_argument(),
+        crawl_argument(),
         click.Option(
             ["--state", "states"],
             multiple=True,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from archiver import humanize
-from archiver.cli.options import define_command, json_option
+from archiver.cli.directory import check_is_directory, check_no_address
+from archiver.cli.options import define_command, json_option, store_option
 from archiver.cli.terminal import ProgressLine, result
 from archiver.humanize import printable, volume
 from archiver.model import ExitCode
@@ -19,12 +20,21 @@ if TYPE_CHECKING:
 MAX_TEXT = 1000  # characters of a part of a finding
 
 
-def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
-    """Check the collections and files *paths* and print every finding."""
+def verify(paths: Sequence[Path], *, as_json: bool, store: str | None = None) -> ExitCode:
+    """Check the collections and files *paths* and print every finding; files that are in *store* are read there."""
     from archiver.tools.ingest.packages import verify_package
     from archiver.tools.verify import collection
     from archiver.tools.verify.findings import merge_reports
 
+    for path in paths:
+        check_no_address(path)
+    opened = None
+    if store:
+        from archiver.collection.store import Store
+
+        opened = Store(store)
+        for path in paths:
+            check_is_directory(path)
     packages = [path for path in dict.fromkeys(paths) if path.name.lower().endswith(".wacz") and path.is_file()]
     others = [path for path in paths if path not in packages]
     with ProgressLine() as meter:
@@ -32,7 +42,7 @@ def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
         def tell(progress: "VerifyProgress") -> None:
             meter.show(_progress_text(progress))
 
-        reports = [collection.verify(others, tell)] if others else []
+        reports = [collection.verify(others, tell, opened)] if others else []
         reports += [verify_package(path, tell) for path in packages]
     report = merge_reports(reports)
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))
@@ -74,14 +84,16 @@ COMMAND = define_command(
     """Check archives and report every fault.
 
     Reads every WARC file and checks its structure and digests. For a DIR, also checks the index and the database
-    against the WARC files; for a WACZ file, each file against the list in the package. The exit code is 0 only if there
-    is no fault.
+    against the WARC files; for a WACZ file, each file against the list in the package. With --store, reads WARC files
+    in the store, one at a time; TMPDIR needs room for the largest. The exit code is 0 only if there is no fault.
     """,
     [
         click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
+        store_option("Check the WARC files of DIR that were sent to this store, as they are there."),
         json_option(),
     ],
     ("archiver verify collections/example.org", "check a whole crawl"),
     ("archiver verify *.warc.gz", "check WARC files of any origin"),
+    ("archiver verify collections/example.org --store s3://archives/example", "check what is in the store"),
     ("archiver verify example.wacz", "check a package"),
 )

@@ -43,7 +43,7 @@ def rounds(layout: Layout) -> list[Layout]:
         return []
     with storage(layout.earlier):
         folders = [Layout(path) for path in layout.earlier.iterdir() if STAMP.fullmatch(path.name)]
-    found = [folder for folder in folders if folder.database.is_file()]
+    found = [folder for folder in folders if folder.has_frontier()]
     return sorted(found, key=lambda folder: folder.directory.name, reverse=True)
 
 

@@ -20,7 +20,7 @@ from typing import BinaryIO
 from archiver.collection.index_search import find_line, first_line
 from archiver.model import Capture, Resource
 from archiver.storage import OPEN, replace_file, storage
-from archiver.warc import cdxj
+from archiver.warc import cdx, cdxj
 
 COPY_SIZE = 1 << 20  # bytes copied at once
 
@@ -49,6 +49,7 @@ def _copy(file: BinaryIO, start: int, end: int, target: BinaryIO) -> None:
 
 
 INDEX = "index.cdxj"
+KEYS, BLOCKS, PLACES, PART = "index.idx", "index.cdxj.gz", "index.loc", "index"  # of an index in blocks
 RUN_LINES = 2_000  # lines kept in memory and written again at each flush: some 0.6 MB
 FOLD = 16  # runs of one size that are merged into one of the next, so that a replay searches few files
 FEW = 256  # an index at least this many times longer than the new lines is searched, not merged line by line
@@ -161,6 +162,16 @@ class Index:
         _merge([*paths, target] if target.exists() and not replace else paths, target, final=not self._open)
         self._notify_replays()
 
+    def gather(self, files: Iterable[tuple[str, Iterable[Capture | Resource]]]) -> int:
+        """Add all captures of *files*, which have their final names, and return the number of lines."""
+        lines = 0
+        for warc, captures in files:
+            for capture in captures:
+                self._runs_for(warc).add(capture)
+                lines += 1
+            self.close_file(warc)
+        return lines
+
     def merge_in(self, warcs: Iterable[str]) -> None:
         """Merge the lines of *warcs*, which are closed, into index.cdxj; leave other runs alone.
 
@@ -202,6 +213,26 @@ class Index:
 
     def _runs(self) -> list[Path]:
         return sorted(self._folder.glob("run-*.cdxj"))
+
+
+def pack(folder: Path) -> None:
+    """Replace the index in *folder* by one in compressed blocks (ZipNum), of which a search reads one or two."""
+    remove_packed(folder)
+    keys: list[bytes] = []
+
+    def fill(file: BinaryIO) -> None:
+        with (folder / INDEX).open("rb") as lines:
+            keys.extend(cdx.write_blocks(lines, file.write, PART))
+
+    replace_file(folder / BLOCKS, fill)
+    replace_file(folder / PLACES, lambda file: file.writelines((f"{PART}\t{BLOCKS}\n".encode(),)))
+    replace_file(folder / KEYS, lambda file: file.writelines(keys))
+    _remove((folder / INDEX,))
+
+
+def remove_packed(folder: Path) -> None:
+    """Remove an index in blocks from *folder*."""
+    _remove(path for path in (folder / KEYS, folder / PLACES, folder / BLOCKS) if path.exists())
 
 
 def _merge(paths: Sequence[Path], target: Path, *, final: bool) -> None:

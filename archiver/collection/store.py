@@ -12,22 +12,24 @@ import os
 import random
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from archiver.collection.layout import Layout
-from archiver.collection.records import warc_files
+from archiver.collection.records import is_below, is_stored, warc_files
 from archiver.errors import ArchiveError, ConfigError
-from archiver.storage import OPEN, open_file, storage, sync_data
+from archiver.frontier.address import machine_of
+from archiver.storage import OPEN, open_file, replace_file, storage, sync_data
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 PIECE = 8 << 20  # bytes of one part of a large file; a few of them are in memory at once
+READ_SIZE = 1 << 20  # bytes of what is read and used at once
 AT_ONCE = 2  # parts under way
 TIMEOUT = "120s"  # for one request
 LONGEST_LINE = 4096
@@ -115,6 +117,34 @@ class Store:
             raise StoreError(f"{self.address}: {key} {wrong}")
         return stored
 
+    def read(self, key: str, start: int = 0, length: int = -1) -> Iterator[bytes]:
+        """Yield *length* bytes of *key* from *start* on; without a length, all to its end. Raises `StoreError`."""
+        import obstore  # noqa: PLC0415 - see above
+
+        with _errors(f"{self.address}: {key}", StoreError):
+            found = obstore.get(
+                self._store, key, options={"range": (start, start + length) if length > 0 else {"offset": start}}
+            )
+            for piece in found.stream(min_chunk_size=READ_SIZE):
+                yield bytes(piece)
+
+    def fetch(self, file: StoredFile, path: Path) -> None:
+        """Write *file* to *path*, which appears there only when all of it has come. Raises `StoreError`."""
+
+        def fill(target: BinaryIO) -> None:
+            whole, size = hashlib.sha256(), 0
+            for piece in self.read(file.key):
+                size += len(piece)
+                if size > file.size:
+                    break
+                whole.update(piece)
+                target.write(piece)
+            if size != file.size or f"sha256:{whole.hexdigest()}" != file.digest:
+                raise StoreError(f"{self.address}: {file.key} differs from what was sent")
+
+        replace_file(path, fill)
+        os.utime(path, ns=(file.modified, file.modified))  # so it is not taken for a new one that has to be sent
+
     def fault(self, file: StoredFile, etag: str = "", *, read: bool = False) -> str:
         """Return what is wrong with *file* in the store; "" if nothing is.
 
@@ -174,18 +204,40 @@ class StoredFiles:
 
     def read(self, store: str) -> dict[str, StoredFile]:
         """Return the files in *store* by key; lines that are damaged count for nothing."""
-        found: dict[str, StoredFile] = {}
+        return {each.key: each for each in self.everywhere() if each.store == store}
+
+    def of_warcs(self, store: str) -> list[StoredFile]:
+        """Return the WARC files in *store*."""
+        return [
+            each
+            for each in self.read(store).values()
+            if each.key.startswith("archive/") and is_below(each.key.removeprefix("archive/"))
+        ]
+
+    def everywhere(self) -> list[StoredFile]:
+        """Return the files in all stores."""
+        found: dict[tuple[str, str], StoredFile] = {}
         with suppress(FileNotFoundError), open_file(self._path) as file:
             while line := file.readline(LONGEST_LINE):
                 with suppress(ValueError, TypeError):
                     each = StoredFile(**json.loads(line))
-                    if each.store == store:
-                        found[each.key] = each
-        return {key: each for key, each in found.items() if each.size >= 0}
+                    found[each.store, each.key] = each
+        return [each for each in found.values() if each.size >= 0]
+
+    def absent(self) -> list[StoredFile]:
+        """Return the WARC files in stores that are not in the directory any more."""
+        folder = self._path.parent
+        stored = [each for each in self.everywhere() if each.key.startswith("archive/")]
+        return [each for each in stored if not is_stored(folder / "archive", each.key.removeprefix("archive/"))]
 
     def forget(self, file: StoredFile) -> None:
         """Note durably that *file* is not stored any more."""
         self.add(replace(file, size=-1))
+
+    def replace(self, files: Iterable[StoredFile]) -> None:
+        """Note durably that *files* are stored, and no others."""
+        lines = [f"{json.dumps(asdict(file))}\n".encode() for file in files]
+        replace_file(self._path, lambda file: file.writelines(lines))
 
     def add(self, file: StoredFile) -> None:
         """Note durably that *file* is stored."""
@@ -203,14 +255,27 @@ def unsent(layout: Layout, store: str, *, others: bool) -> list[tuple[Path, str]
     With *others* also the index and crawl.log, which change until the crawl ends.
     """
     known = StoredFiles(layout).read(store)
+    return [
+        (path, key) for key, path in finished_files(layout, others=others).items() if not is_same(path, known.get(key))
+    ]
+
+
+def finished_files(layout: Layout, *, others: bool) -> dict[str, Path]:
+    """Return the files that a store is to have, by their keys; *others*: as for `unsent`.
+
+    Machines that share a frontier may share a store too. So index and log of each have its name there.
+    """
     paths = [path for path in warc_files(layout) if not path.name.endswith(OPEN)]
-    if others:
-        paths += [path for path in (layout.indexes / "index.cdxj", layout.log) if path.exists()]
-    found = [(path, path.relative_to(layout.directory).as_posix()) for path in paths]
-    return [(path, key) for path, key in found if not _is_same(path, known.get(key))]
+    found = {path.relative_to(layout.directory).as_posix(): path for path in paths}
+    machine = f"-{machine_of(layout.database)}" if layout.address.exists() else ""
+    for path in (layout.indexes / "index.cdxj", layout.log) if others else ():
+        if path.exists():
+            found[f"{path.parent.name}/{path.stem}{machine}{path.suffix}"] = path
+    return found
 
 
-def _is_same(path: Path, stored: StoredFile | None) -> bool:
+def is_same(path: Path, stored: StoredFile | None) -> bool:
+    """Return True if the file at *path* is still what was sent as *stored*."""
     now = path.stat()
     return stored is not None and (stored.size, stored.modified) == (now.st_size, now.st_mtime_ns)
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import unquote
 
 from archiver import url
 from archiver.config.option_types import OptionType
@@ -111,9 +112,11 @@ SOURCE_ADDRESS = OptionType(
 IP_VERSION = OptionType("4|6|any", "one of 4, 6, any", _version)
 
 
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
 _DATABASE = re.compile(
     r"postgres(?:ql)?://(?:[\w.%~-]+@)?[\w.,:%~\[\]-]*/[\w.%~-]+(?:\?(?P<options>[\w=&.-]+))?", re.ASCII
 )
+_PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)  # as a parameter: a user or a database may have any name
 _DATABASE_OPTIONS = frozenset(("sslmode", "target_session_attrs"))  # others name files, or hold secrets
 
 
@@ -121,7 +124,7 @@ def _database(given: Any) -> str:
     """Return the address of a database. Raises `ConfigError` if it may hold a password, ValueError if it is none."""
     text = str(given).strip()
     _, _, rest = text.partition("://")
-    if (":" in rest.partition("@")[0] and "@" in rest) or "password" in text.lower():
+    if (":" in rest.partition("@")[0] and "@" in rest) or _PASSWORD.search(unquote(text)):
         raise ConfigError("the address of a database must not hold a password; put it into ~/.pgpass or PGPASSWORD")
     found = _DATABASE.fullmatch(text)
     if text and found is None:

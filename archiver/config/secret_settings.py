@@ -108,3 +108,40 @@ def is_left_out(header: str) -> bool:
 
 def _is_secret(header: str) -> bool:
     return SECRET.search(header.partition(":")[0]) is not None
+
+
+_LIMITS = ("concurrency", "slow-concurrency", "processes", "frontier", "min-free-disk", "drain-timeout", "strict")
+_PLACES = ("source-address", "ip-version", "dns-server", "client-cert", "ca-file", "dedup-from")
+OF_EACH_MACHINE = frozenset((*_LIMITS, *_PLACES))  # settings that the machines of one crawl need not have in common
+
+
+def in_common(settings: Settings) -> Settings:
+    """Return *settings* as all machines of a crawl have them: without secrets, and with defaults for their own."""
+    default = Settings()
+    own = {
+        entry.name: getattr(getattr(default, part), entry.name)
+        for part, entry in every_setting()
+        if key_of(entry) in OF_EACH_MACHINE
+    }
+    bare = with_values(without_secrets(settings), own)
+    host = tuple(replace(rule, given=_kept(rule.given)) for rule in bare.politeness.host)
+    seed = tuple(replace(one, given=_kept(one.given)) for one in bare.scope.seed)
+    header = tuple(line for line in bare.fetch.header if not is_left_out(line))
+    kept = {"host": tuple(rule for rule in host if rule.given), "seed": tuple(one for one in seed if one.given)}
+    return with_values(bare, {"header": header, **kept})
+
+
+def _kept(given: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, one) for key, one in given if key not in _PLACES and not (key == "header" and is_left_out(one)))
+
+
+def left_out(settings: Settings) -> str:
+    """Return the names of the headers that `in_common` leaves out, with commas between."""
+    bare = all_values_of(without_secrets(settings), "header")
+    return ", ".join(sorted({line.partition(":")[0] for line in bare if is_left_out(line)}))
+
+
+def on_this_machine(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in *common* with those of *own* that each machine has itself."""
+    kept = {name: value for name, value in own.items() if name.replace("_", "-") in OF_EACH_MACHINE}
+    return {**{name: value for name, value in common.items() if name.replace("_", "-") not in OF_EACH_MACHINE}, **kept}

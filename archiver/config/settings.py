@@ -187,6 +187,11 @@ class WarcSettings:
     warc_age: float = setting(
         600.0, SECONDS_OR_NONE, "With --store, finish a WARC file that is older than this. 0: when it is full."
     )
+    keep_local: bool = setting(
+        True,
+        BOOLEAN,
+        "With --store, keep WARC files here too. If not, they are deleted at the end of a run, once it has them.",
+    )
     operator: str = setting("", TEXT, "Say who runs this crawl; stored in each warcinfo record.")
     description: str = setting("", TEXT, "Say what this crawl is for; stored in each warcinfo record.")
 

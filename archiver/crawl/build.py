@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from archiver.clock import Clock
 from archiver.collection import safe_paths
@@ -23,13 +23,14 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.named_files import archive_use, secret_uses, store_uses, tls_uses, vouch
+from archiver.collection.records import warc_files
 from archiver.collection.store import Store, Uploads
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.budget import Budget, SharedBudget
 from archiver.crawl.commit import Committer
-from archiver.crawl.crawler_process import CrawlerTask
+from archiver.crawl.crawler_process import CrawlerProcess, CrawlerTask
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
 from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
@@ -38,7 +39,7 @@ from archiver.crawl.leases import Leases
 from archiver.crawl.login.form_login import FormLogin
 from archiver.crawl.login.logins import Logins
 from archiver.crawl.outside_changes import OutsideChanges, Renew
-from archiver.crawl.processes import Supervisor, crawlers_of
+from archiver.crawl.processes import Supervisor
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
@@ -54,25 +55,24 @@ from archiver.crawl.rules import (
     put_settings,
     schedule_of,
     scope_for,
-    visit_rules_of,
+    settings_now,
     with_seeds,
 )
 from archiver.crawl.secrets import Secrets, read_secrets
+from archiver.crawl.shared_settings import agree_on_settings
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.spool import SpoolFolder
+from archiver.frontier.address import host_name
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Cookie
 from archiver.policy.limits import Quotas
 from archiver.policy.retry import NetworkState
-from archiver.storage import DRAFT, close_to_others, is_private
+from archiver.storage import DRAFT, OPEN, close_to_others, is_private
 from archiver.warc.records import RecordIds
-
-if TYPE_CHECKING:
-    from archiver.crawl.recovery.recover import RebuildResult, ReportProgress
 
 EARLIER_CRAWLS = 10  # in which we look for a payload: each costs one more query for a batch
 
@@ -91,9 +91,21 @@ class Opened:
     index: Index
     known: tuple[str, ...]  # seeds that *rules* know
     others: tuple[OtherIndex, ...]  # archives whose payloads count as stored
-    began: float  # the run, in seconds since the epoch
+    clock: Clock
+    began: float  # our run, in seconds since the epoch
+    run_began: float  # the same, but of the first machine
     resume: bool  # hosts may have been asked just before
+    together: bool = False  # with other machines
     crawler: tuple[str, int] = "", 0  # our name, if others share the frontier, and how many there are at least
+
+
+class Opening(NamedTuple):
+    """The way a crawl is opened: see `open_crawl`."""
+
+    resume: bool
+    text: str
+    read: str
+    together: bool = False  # crawlers on other machines may share the frontier
 
 
 @asynccontextmanager
@@ -106,7 +118,7 @@ async def open_crawl(
     were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
     """
     async with AsyncExitStack() as stack:
-        opened, _ = await _opened(stack, directory, settings, cookies, _Texts(resume, text, read))
+        opened, _ = await _opened(stack, directory, settings, cookies, Opening(resume, text, read))
         crawl, writers, journal = await _put_together(stack, opened)
         yield crawl
         await close_files(opened.layout, opened.frontier, writers, journal)
@@ -114,12 +126,12 @@ async def open_crawl(
 
 @asynccontextmanager
 async def open_processes(
-    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = "", cookies: Sequence[Cookie] = ()
+    directory: Path, settings: Settings, how: Opening, cookies: Sequence[Cookie], processes: Sequence[CrawlerProcess]
 ) -> AsyncIterator[Supervisor]:
-    """Do the same for a crawl with several crawlers."""
+    """Do the same for a crawl with a crawler in each of *processes*, which wait for their tasks."""
     async with AsyncExitStack() as stack:
-        opened, lock = await _opened(stack, directory, settings, cookies, _Texts(resume, text, read))
-        yield Supervisor(opened, lock.fileno, crawlers_of(settings))
+        opened, lock = await _opened(stack, directory, settings, cookies, how)
+        yield Supervisor(opened, lock.fileno, processes)
         await asyncio.to_thread(opened.index.finish)
         await _finish_index(opened.layout, opened.frontier)
 
@@ -135,7 +147,9 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[Crawl]:
         rules = CurrentRules(await learned_rules(settings, frontier, secrets), memory)
         others = () if settings.dedup.dedup == "off" else indexes_of(settings.dedup.dedup_from, layout.directory)
         held = layout, settings, secrets, frontier, rules, Index(layout.indexes), task.known, others
-        opened = Opened(*held, task.began, task.resume, (task.name, task.crawlers))
+        clock = Clock(await frontier.clock_ahead())
+        crawler = task.name, task.crawlers
+        opened = Opened(*held, clock, task.began, task.began, task.resume, crawler=crawler)
         crawl, writers, journal = await _put_together(stack, opened)
         yield crawl
         for writer in writers:
@@ -143,29 +157,27 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[Crawl]:
         await asyncio.to_thread(journal.leave)
 
 
-class _Texts(NamedTuple):
-    """What to do with crawl.toml: see `open_crawl`."""
-
-    resume: bool
-    text: str
-    read: str
-
-
 async def _opened(
-    stack: AsyncExitStack, directory: Path, settings: Settings, cookies: Sequence[Cookie], texts: _Texts
+    stack: AsyncExitStack, directory: Path, settings: Settings, cookies: Sequence[Cookie], how: Opening
 ) -> tuple[Opened, Lock]:
     """Return the collection in *directory*, locked and recovered."""
-    secrets, layout, now = read_secrets(settings), _made(directory, settings), Clock().now()
+    secrets, layout = read_secrets(settings), _made(directory, settings)
     lock = stack.enter_context(Lock(layout.lock))
     if settings.warc.store:
         stack.callback(Uploads(layout, Store(settings.warc.store), lower_priority).close)
     put_cookies(layout, cookies)
-    if not texts.resume:
-        put_settings(layout, texts.text, texts.read)
+    if not how.resume:
+        put_settings(layout, how.text, how.read)
     frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
-    known = await _agreed(layout, frontier, texts.text, texts.read) if texts.resume else []
+    clock = Clock(await frontier.clock_ahead())
+    now = run_began = clock.now()
+    if how.together:
+        files = {path.name.removesuffix(OPEN) for path in warc_files(layout)}
+        run_began = await frontier.enter_run(f"{host_name()}:{layout.directory.absolute()}", files, now)
+        await agree_on_settings(layout, frontier, settings)
+    known = await _agreed(layout, frontier, how.text, how.read) if how.resume else []
     visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)
-    if texts.resume:
+    if how.resume:
         from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
         await catch_up(layout, frontier, visit_rules, index, now)
@@ -173,7 +185,8 @@ async def _opened(
     await frontier.add_seeds(settings.seeds)
     others = await asyncio.to_thread(_others, layout, settings.dedup)
     held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), others
-    return Opened(*held, Clock().now(), texts.resume or rules.memory is not None), lock
+    resume = how.resume or rules.memory is not None
+    return Opened(*held, clock, clock.now(), run_began, resume, how.together), lock
 
 
 async def _put_together(
@@ -187,7 +200,7 @@ async def _put_together(
         opened.frontier,
         opened.rules,
     )
-    clock, by_host, sent = Clock(), rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
+    clock, by_host, sent = opened.clock, rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
     guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
     fetcher = _fetcher(stack, layout, sent, guard)
     journal = Journal(opened.index, CrawlLog(layout.log), clock)
@@ -208,7 +221,7 @@ async def _put_together(
     logins = Logins((frontier, schedule, session), clock, by_host, forms, owners)
     policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins, leases)
     dispatcher = Dispatcher(frontier, schedule, policies, rules)
-    renew = _renewal(layout, rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
+    renew = _renewal((layout, frontier), rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
     changes = OutsideChanges(frontier, dispatcher, opened.known, renew)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
@@ -282,7 +295,7 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
 
 
 def _renewal(
-    layout: Layout,
+    stored: tuple[Layout, Frontier],
     rules: CurrentRules,
     requests: tuple[SettingsByHost, Secrets],
     hosts: Iterable[Callable[[Sequence[str]], None]],
@@ -296,7 +309,7 @@ def _renewal(
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         for add_seeds in hosts:
             add_seeds(newest)
-        grown = await asyncio.to_thread(with_seeds, settings, further, layout)
+        grown = with_seeds(settings, further, await settings_now(*stored))
         rules.visit_rules.settings.take(grown)
         sent.take(secrets.filled(grown))
         scope = await asyncio.to_thread(scope_for, grown)
@@ -304,37 +317,6 @@ def _renewal(
         rules.visit_rules = replace(rules.visit_rules, scope=scope)
 
     return renew
-
-
-async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress", text: str = "") -> "RebuildResult":
-    """Build a new crawl.db and index from the WARC files in *directory*; the old ones are kept under damaged/.
-
-    The new database is put in place in one step, when it is complete. *text* is as in `open_crawl`.
-    """
-    from archiver.collection import reindex  # noqa: PLC0415 - a crawl needs neither
-    from archiver.crawl.recovery.adoption import held_before  # noqa: PLC0415 - a crawl does not need it
-    from archiver.crawl.recovery.quarantine import replace_database  # noqa: PLC0415 - a crawl does not need it
-    from archiver.crawl.recovery.recover import Rebuild  # noqa: PLC0415 - a crawl does not need it
-
-    layout = safe_paths.make_folders(directory)
-    with Lock(layout.lock):
-        layout.forget_drafts()
-        if text:
-            put_settings(layout, text)
-        draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
-        async with await SqliteFrontier.open(draft) as frontier:
-            await frontier.add_seeds(settings.seeds)
-            result = await Rebuild(layout, frontier, visit_rules_of(settings), report).run()
-            if not settings.dedup.dedup_from and (
-                lost := await frontier.queue_again_without_payload(held_before(layout))
-            ):
-                log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
-            await asyncio.to_thread(reindex.rebuild, directory)
-            await frontier.mark_indexed()
-        replace_database(layout, draft)
-        with contextlib.suppress(OSError):  # as at the end of a crawl
-            layout.spool.rmdir()
-        return result
 
 
 def _writers(opened: Opened, journal: Journal, clock: Clock) -> tuple[BatchWriter, BatchWriter]:

@@ -26,7 +26,6 @@ from archiver.policy.robots import Rules, product_token
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
 
-WINDOW = 256  # URLs of one host in memory: enough for a tenth of a second at the highest rates
 HOSTS_AT_ONCE = 256  # leased, or filled, in one look at the frontier
 MAX_HOSTS = 12_000  # leased at the same time
 CROWDED = 1.0  # seconds between two tries to release hosts while there is no room for others
@@ -88,7 +87,7 @@ class Dispatcher:
                 host.short_window = True  # a visit may be settled before we come back
             under_way[host.id] = self._schedule.begin_fill(host.id)
         wanted = {
-            host.id: HostWindow(host.id, WINDOW + under_way[host.id], prerequisites=self._robots.gated(host))
+            host.id: HostWindow(host.id, host.window_size + under_way[host.id], prerequisites=self._robots.gated(host))
             for host in hosts
         }
         windows = dict(zip(wanted, await self._frontier.windows(list(wanted.values()), now), strict=True))
@@ -222,11 +221,10 @@ class Dispatcher:
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
             await self._leases.give_back(now)
         room = min(HOSTS_AT_ONCE, self._leases.room(MAX_HOSTS))
-        leased = frozenset(self._schedule.leased())
-        rows = await self._frontier.due_hosts(now, room, leased, self._quotas) if room > 0 else []
+        rows = await self._leases.take_due(now, room, self._quotas, self._groups) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
-        rows += [await self._frontier.host_named(key) for key in self._logins.missing_hosts()]
-        rows = await self._leases.take(rows, await self._groups.limits(rows))
+        missing = [await self._frontier.host_named(key) for key in self._logins.missing_hosts()]
+        rows += await self._leases.take(missing, await self._groups.limits(missing)) if missing else ()
         for row in rows:
             self._health.recall(row)
             self._blocked.recall(row)

@@ -95,8 +95,14 @@ class Crawl:
         self._end(ExitCode.STOPPED, "stopped by a signal")
         self._cut_short()
 
+    def look(self) -> None:
+        """Look at once for what other crawlers have written; otherwise that happens every second."""
+        self._changes.look_soon()
+        self._news.set()
+
     async def run(self) -> CrawlEnding:
         """Crawl until the end, as the only crawler. Everything that was committed is safe, whatever happens."""
+        await self._frontier.begin_run(self._clock.now())
         return await recorded(self._frontier, self._clock, self.work)
 
     async def work(self) -> CrawlEnding | None:
@@ -302,11 +308,10 @@ class Crawl:
         self._news.set()
 
     def _check_limits(self, now: float) -> None:
-        limits = self._limits
-        if limits.max_bytes and self._counts.received >= limits.max_bytes:
-            self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
+        if (most := self._limits.max_bytes) and self._counts.received >= most:
+            self._end(ExitCode.LIMIT, f"--max-bytes {most} is reached")
         if now >= self._time_limit():
-            self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
+            self._end(ExitCode.LIMIT, f"--max-time {self._limits.max_time:g} is reached")
         if reason := self._health.proxies.refused:
             self._end(ExitCode.USAGE, reason)
         elif reason := self._health.exhausted(now):
@@ -372,8 +377,7 @@ class Crawl:
 
 
 async def recorded(frontier: Frontier, clock: Clock, work: Callable[[], Awaitable[CrawlEnding | None]]) -> CrawlEnding:
-    """Record a run in *frontier* while *work* crawls, which returns what stopped it; return how the run ended."""
-    await frontier.begin_run(clock.now())
+    """Record the end of a run in *frontier*, when *work* has crawled and returned what stopped it; return the end."""
     try:
         stop = await work()
     except Exception as error:
@@ -382,7 +386,8 @@ async def recorded(frontier: Frontier, clock: Clock, work: Callable[[], Awaitabl
             await frontier.end_run(code, str(error), clock.now())
         raise
     ending = concluded(stop, await frontier.counts())
-    await frontier.end_run(ending.code, ending.reason, clock.now())
+    if await frontier.end_run(ending.code, ending.reason, clock.now()) and ending.code is ExitCode.STOPPED:
+        return replace(ending, reason=f"{ending.reason}; the crawl goes on, on other machines")
     return ending
 
 

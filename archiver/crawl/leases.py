@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from archiver.clock import Clock
+from archiver.crawl.rules import GroupsOfHosts
 from archiver.frontier.port import LEASE, Frontier, HostRow
 from archiver.policy.leased_host import LeasedHost, PolitenessGroup, releasable
-from archiver.policy.limits import GroupLimits
+from archiver.policy.limits import GroupLimits, Quotas
 from archiver.policy.schedule import Schedule
 
 RENEW_EVERY = LEASE / 3
 LAST_PART = LEASE / 6  # in which no request starts: one that starts just before it reaches the host in time
+TRIES = 3  # crawlers that begin at the same time all find the same hosts
 
 NEVER = float("inf")
 
@@ -56,6 +58,17 @@ class Leases:
         else:
             self._schedule.closes = -NEVER
             self.lost = True
+
+    async def take_due(self, now: float, most: int, quotas: Quotas, groups: GroupsOfHosts) -> list[HostRow]:
+        """Lease at most *most* hosts with a due URL; look again if other crawlers were faster with some of them."""
+        taken: list[HostRow] = []
+        for _ in range(TRIES if self.shared else 1):
+            rows = await self._frontier.due_hosts(now, most - len(taken), tuple(self._schedule.leased()), quotas)
+            new = await self.take(rows, await groups.limits(rows))
+            taken += new
+            if len(new) == len(rows) or len(taken) == most:
+                break
+        return taken
 
     async def take(self, rows: Sequence[HostRow], limits: Sequence[GroupLimits]) -> list[HostRow]:
         """Lease the hosts in *rows* with their *limits*; return those that no other crawler has, as they are now."""

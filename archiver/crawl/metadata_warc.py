@@ -13,7 +13,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +39,7 @@ from archiver.warc.warcinfo import read_warcinfo
 from archiver.warc.writer import WarcFile
 
 KIND = "-meta"  # before the ending of the file's name
+VIEWS = "-views"
 STEP = 1 << 20  # bytes read at once
 
 _DRAFT_NAME = f"metadata{DRAFT}"
@@ -47,7 +48,7 @@ _DRAFT_NAME = f"metadata{DRAFT}"
 class MetadataPart(NamedTuple):
     """A part of a file, or a text, that is stored under a URI of its own."""
 
-    name: str  # `logs/crawl.log`: the end of the URI
+    name: str  # `logs/crawl.log`: the end of the URI; or a whole one, which begins with `urn:`
     type: str
     source: Path | bytes
     start: int
@@ -72,7 +73,9 @@ class MetadataPart(NamedTuple):
 class MetadataWarc:
     """A metadata WARC: add the parts, then `finish` it with the manifest, then `name` it."""
 
-    def __init__(self, folder: Path, identity: WarcIdentity, serial: int, now: int, new_id: NewId) -> None:
+    def __init__(
+        self, folder: Path, identity: WarcIdentity, serial: int, now: int, new_id: NewId, kind: str = KIND
+    ) -> None:
         self.resources: list[Resource] = []
         self._draft = folder / _DRAFT_NAME
         self._algorithm = identity.algorithm
@@ -81,24 +84,25 @@ class MetadataWarc:
         self._id = new_id()
         with storage(self._draft):
             self._draft.unlink(missing_ok=True)
-        self.file = WarcFile(folder, identity.file_name(now, serial, KIND), _DRAFT_NAME, private=identity.private)
+        self.file = WarcFile(folder, identity.file_name(now, serial, kind), _DRAFT_NAME, private=identity.private)
         identity.begin(self.file, now, self._id)
 
     def add(self, part: MetadataPart) -> None:
         """Store *part*. It is read twice, because its digest comes before it."""
-        uri = PLACE + part.name
+        uri = part.name if part.name.startswith("urn:") else PLACE + part.name
         content = Content(part.type, digest_of_pieces(self._algorithm, part.pieces()), part.length)
         head = resource_header(uri, self._now, content, self._id, self._new_id())
         span = self.file.append(head, part.pieces(), part.length)
         mime = mime_of(part.type)
         self.resources.append(Resource(uri, self._now, mime, content.digest, self.file.name, span))
 
-    def finish(self, manifest: Iterable[tuple[str, str]]) -> FileState:
-        """Store the manifest and publish the file. When this returns all of it is on disk."""
-        block = warc_fields(manifest)
-        content = Content(FIELDS_TYPE, digest_of(self._algorithm, block), len(block))
-        head = manifest_header(f"{PLACE}manifest", self._now, content, self._id, self._new_id())
-        self.file.append(head, (block,), len(block))
+    def finish(self, manifest: Iterable[tuple[str, str]] | None) -> FileState:
+        """Store the manifest, if there is one, and publish the file. When this returns all of it is on disk."""
+        if manifest is not None:
+            block = warc_fields(manifest)
+            content = Content(FIELDS_TYPE, digest_of(self._algorithm, block), len(block))
+            head = manifest_header(f"{PLACE}manifest", self._now, content, self._id, self._new_id())
+            self.file.append(head, (block,), len(block))
         self.file.seal()
         self.file.publish()
         return FileState(self.file.name, self.file.size, closed=False)
@@ -156,12 +160,29 @@ async def stored(directory: Path, settings: Settings) -> str:
             return await _written(layout, settings, frontier, [*parts, *reports], manifest)
 
 
+async def store_screenshots(directory: Path, settings: Settings, pictures: Sequence[tuple[str, Path]]) -> str:
+    """Store JPEG files as `urn:view:URL` in the collection in *directory*; return the name of the WARC file.
+
+    Raises `ConfigError` if another process works there.
+    """
+    layout = Layout(directory)
+    parts = [MetadataPart(f"urn:view:{page}", "image/jpeg", path, 0, path.stat().st_size) for page, path in pictures]
+    with Lock(layout.lock):
+        async with await SqliteFrontier.open(layout.database) as frontier:
+            return await _written(layout, settings, frontier, parts, None)
+
+
 async def _written(
-    layout: Layout, settings: Settings, frontier: Frontier, parts: list[MetadataPart], manifest: list[tuple[str, str]]
+    layout: Layout,
+    settings: Settings,
+    frontier: Frontier,
+    parts: Sequence[MetadataPart],
+    manifest: Sequence[tuple[str, str]] | None,
 ) -> str:
     """Write the file, enter it in the database, name it, index it, and return its name."""
     now = time.time_ns() // 1000
-    warc = MetadataWarc(layout.archive, identity_of(settings), next_serial(layout), now, RecordIds(os.urandom))
+    kind = KIND if manifest is not None else VIEWS
+    warc = MetadataWarc(layout.archive, identity_of(settings), next_serial(layout), now, RecordIds(os.urandom), kind)
     try:
         for part in parts:
             warc.add(part)

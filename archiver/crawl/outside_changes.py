@@ -28,6 +28,10 @@ class OutsideChanges:
         self._further: list[str] = []
         self._renew = renew
 
+    def look_soon(self) -> None:
+        """Look at the next call, because others have certainly written something."""
+        self.next_look = -1.0
+
     async def look(self, now: float, *, at_once: bool = False) -> bool:
         """Take up what others have written since the last look, if it is time; return True if there was anything."""
         if now < self.next_look and not at_once:

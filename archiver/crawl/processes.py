@@ -7,22 +7,18 @@ count for all of them together. See docs/decisions/0060-leases-in-the-database.m
 """
 
 import asyncio
-import json
 import logging
 import os
-import pickle
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archiver.clock import Clock
 from archiver.config.settings import Settings
-from archiver.crawl.crawler_process import CUT, DRAIN, LENGTH, PROGRAM, CrawlerTask, Ended, Failed, Logged, packed
+from archiver.crawl.crawler_process import CUT, DRAIN, LOOK, CrawlerProcess, CrawlerTask, Ended, Failed, Logged
 from archiver.crawl.engine import first_error, recorded
-from archiver.crawl.rules import identity_of, learned_rules, with_seeds
+from archiver.crawl.rules import identity_of, learned_rules, settings_now, with_seeds
 from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up
 from archiver.errors import ArchiveError
 from archiver.frontier.port import Counts
@@ -33,11 +29,10 @@ if TYPE_CHECKING:
     from archiver.crawl.build import Opened
 
 COUNT_EVERY = 1.0  # seconds between two counts of the frontier …
+ALIVE_EVERY = 20.0  # seconds between two notes that this machine is alive
 COUNT_SHARE = 20  # … but never more than a twentieth of the time
 MOST_DEATHS = 5  # of one crawler without a visit in between: starting it again would not help
-LONGEST_MESSAGE = 1 << 24  # bytes
 OF_ONE = frozenset((ExitCode.DONE, ExitCode.STOPPED))  # ends of one crawler that do not end the others
-ENDING = 60.0  # seconds for a crawler to commit what it has, once the supervisor gives up
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +48,12 @@ def crawlers_of(settings: Settings) -> int:
         log.warning("a crawl runs in one process on Windows, where processes cannot share the lock of the collection")
         return 1
     return number
+
+
+def with_supervisor(settings: Settings) -> bool:
+    """Return True if a supervisor starts the crawlers: several, or one that crawlers on other machines may join."""
+    alone = settings.fetch.login or sys.platform == "win32"
+    return crawlers_of(settings) > 1 or bool(settings.limits.frontier and not alone)
 
 
 def cores() -> int:
@@ -85,7 +86,8 @@ class Crawler:
     """One crawler: its process, which may be started again, and its latest report."""
 
     task: CrawlerTask
-    process: asyncio.subprocess.Process | None = None
+    ready: CrawlerProcess | None  # it waits for the task
+    process: CrawlerProcess | None = None
     shown: Snapshot | None = None
     past: list[Snapshot] = field(default_factory=list)  # the last ones of earlier processes
     result: Ended | Failed | None = None
@@ -93,21 +95,23 @@ class Crawler:
 
     def order(self, order: bytes) -> None:
         """Give an order to the process, if it runs."""
-        if self.process is not None and self.process.stdin is not None:
-            with suppress(OSError, RuntimeError):  # it has ended meanwhile
-                self.process.stdin.write(order)
+        if self.process is not None:
+            self.process.order(order)
 
 
 class Supervisor:
     """A crawl with several crawlers, each of which is a process; `run` it once."""
 
-    def __init__(self, opened: "Opened", lock: int, number: int) -> None:
-        """*lock*: the open file that keeps other runs out of the collection. *number*: of crawlers."""
+    def __init__(self, opened: "Opened", lock: int, processes: Sequence[CrawlerProcess]) -> None:
+        """*lock*: the open file that keeps other runs out of the collection. *processes*: one for each crawler."""
         self._opened = opened
         self._lock = lock
-        self._clock = Clock()
-        host = identity_of(opened.settings).host
-        self._crawlers = [Crawler(self._task(f"{host}~{which + 1}", number, which)) for which in range(number)]
+        self._clock = opened.clock
+        host = opened.frontier.machine or identity_of(opened.settings).host
+        number = len(processes)
+        self._crawlers = [
+            Crawler(self._task(f"{host}~{which + 1}", number, which), each) for which, each in enumerate(processes)
+        ]
         self._stop: CrawlEnding | None = None
         self._counts = Counts(0, 0, 0, 0, 0, 0, 0)
         self._received_before = 0  # bytes, in earlier runs
@@ -120,6 +124,8 @@ class Supervisor:
 
     async def run(self) -> CrawlEnding:
         """Crawl until all crawlers have ended."""
+        if not self._opened.together:
+            await self._opened.frontier.begin_run(self._clock.now())
         return await recorded(self._opened.frontier, self._clock, self._work)
 
     def snapshot(self) -> Snapshot:
@@ -163,13 +169,18 @@ class Supervisor:
 
     async def _watch(self) -> None:
         """Count the URLs of the frontier, and end the crawl when its time is over."""
-        limits = self._opened.settings.limits
+        limits, noted = self._opened.settings.limits, self._clock.now()
         while True:
             began = self._clock.now()
             self._counts = await self._opened.frontier.counts()
             now = self._clock.now()
-            if limits.max_time and now >= self._opened.began + limits.max_time:
+            if limits.max_time and now >= self._opened.run_began + limits.max_time:
                 self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
+            if limits.max_bytes and self._counts.received >= limits.max_bytes:  # by all machines
+                self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
+            if now >= noted + ALIVE_EVERY:
+                await self._opened.frontier.note_alive()
+                noted = now
             await asyncio.sleep(max(COUNT_EVERY, COUNT_SHARE * (now - began)))
 
     def _check_bytes(self) -> None:
@@ -181,8 +192,8 @@ class Supervisor:
     async def _keep(self, crawler: Crawler) -> None:
         """Run *crawler* until it ends; if it dies, recover its files and start it again."""
         while crawler.result is None:
-            await self._started(crawler)
             try:
+                await self._begin(crawler)
                 await self._hear(crawler)
                 code = await self._ended(crawler)
             except BaseException:
@@ -200,57 +211,37 @@ class Supervisor:
                 if self._stop:
                     return
 
-    async def _started(self, crawler: Crawler) -> None:
-        """Start the process of *crawler*."""
-        path = json.dumps([path or str(Path.cwd()) for path in sys.path])
-        crawler.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-c",
-            PROGRAM,
-            path,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=(self._lock,),
-        )
-        crawler.order(packed(crawler.task))
+    async def _begin(self, crawler: Crawler) -> None:
+        """Give *crawler* a process, and that its task."""
+        crawler.process = crawler.ready or CrawlerProcess.started()
+        crawler.ready = None
+        await crawler.process.begin(crawler.task, self._lock)
         if self._stop:
             crawler.order(DRAIN)
 
     async def _hear(self, crawler: Crawler) -> None:
         """Take the messages of *crawler* until its process ends."""
         assert crawler.process is not None
-        assert crawler.process.stdout is not None
-        pipe = crawler.process.stdout
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                size = LENGTH.unpack(await pipe.readexactly(LENGTH.size))[0]
-                message = pickle.loads(await pipe.readexactly(min(size, LONGEST_MESSAGE)))  # noqa: S301 - from our own process
-                match message:
-                    case Snapshot():
-                        crawler.shown = message
-                        self._check_bytes()
-                    case Logged():
-                        logging.getLogger(message.logger).log(message.level, "%s", message.text)
-                    case Ended():
-                        crawler.shown, crawler.result = message.last, message
-                        if message.stop is not None and message.stop.code not in OF_ONE:
-                            self._end(message.stop.code, message.stop.reason)
-                    case Failed():
-                        crawler.result = message
+        async for message in crawler.process.messages():
+            match message:
+                case Snapshot():
+                    crawler.shown = message
+                    self._check_bytes()
+                case Logged():
+                    logging.getLogger(message.logger).log(message.level, "%s", message.text)
+                case Ended():
+                    crawler.shown, crawler.result = message.last, message
+                    if message.stop is not None and message.stop.code not in OF_ONE:
+                        self._end(message.stop.code, message.stop.reason)
+                    for each in self._crawlers:
+                        each.order(LOOK)  # the others have nothing left to do either, or hosts to take over
+                case Failed():
+                    crawler.result = message
 
     async def _ended(self, crawler: Crawler) -> int:
-        """Wait until the process of *crawler* has ended, which it does at the latest now; return its exit code."""
-        process = crawler.process
-        assert process is not None
-        if process.stdin is not None:
-            process.stdin.close()  # it cuts its requests then
-        try:
-            async with asyncio.timeout(ENDING):
-                code = await process.wait()
-        except TimeoutError:
-            process.kill()
-            code = await process.wait()
+        """Wait until the process of *crawler* has ended; return its exit code."""
+        assert crawler.process is not None
+        code = await crawler.process.ended()
         crawler.process = None
         return code
 
@@ -266,7 +257,7 @@ class Supervisor:
         async with await SqliteFrontier.open(opened.layout.database) as frontier:
             await frontier.act_for(crawler.task.name)
             further = [seed for seed in await frontier.seeds() if seed not in opened.known]
-            settings = await asyncio.to_thread(with_seeds, opened.settings, further, opened.layout)
+            settings = with_seeds(opened.settings, further, await settings_now(opened.layout, frontier))
             rules = await learned_rules(settings, frontier, opened.secrets)
             await recover_crawler(opened.layout, frontier, rules, opened.index, crawler.task.name)
             await frontier.leave({})

@@ -2,9 +2,9 @@
 
 `set_aside` moves the files of the earlier crawl to a folder below DIR/crawls. The caller holds the lock. First that
 crawl is recovered and closed, with its own settings, so that nothing of it is lost to the next one. Then the rename of
-crawl.db decides: before it nothing has changed, after it the next crawl has begun, and any later run moves what is left
-to be moved. Each step can be interrupted and repeated. Nothing is deleted but the leftovers of an interrupted
-switch-over.
+crawl.db decides, or of the file with the address of the database: before it nothing has changed, after it the next
+crawl has begun, and any later run moves what is left to be moved. Each step can be interrupted and repeated. Nothing is
+deleted but the leftovers of an interrupted switch-over.
 
 `adjusted` fetches first what a sitemap calls newer than our latest capture. That changes only the order.
 `EarlierLookups` finds the stored version of a URL for a conditional request, in a thread beside the event loop.
@@ -77,14 +77,17 @@ def switch_over(layout: Layout, stamp: str, text: str) -> None:
             settings = file.read()
     replace_file(folder.settings, lambda file: file.writelines((settings,)), private=True)
     replace_file(folder.directory / NEXT, lambda file: file.writelines((text.encode(),)), private=True)
-    _move(layout.database, folder.database)
+    if layout.address.exists():
+        _move(layout.address, folder.address)
+    else:
+        _move(layout.database, folder.database)
     finish(layout)
 
 
 def pending(layout: Layout) -> bool:
     """Return True if a switch-over was interrupted after the point of no return."""
     newest = _newest(layout)
-    return newest is not None and (newest.directory / NEXT).exists() and not layout.database.exists()
+    return newest is not None and (newest.directory / NEXT).exists() and not layout.has_frontier()
 
 
 def finish(layout: Layout) -> None:
@@ -120,7 +123,7 @@ def _forget_attempts(layout: Layout) -> None:
         return
     with storage(layout.earlier):
         for folder in layout.earlier.iterdir():
-            if not STAMP.fullmatch(folder.name) or (folder / layout.database.name).exists():
+            if not STAMP.fullmatch(folder.name) or Layout(folder).has_frontier():
                 continue
             for name in (layout.settings.name, NEXT):
                 for path in (folder / name, folder / (name + DRAFT)):
@@ -143,7 +146,7 @@ async def set_aside(
     with Lock(layout.lock):
         put_settings(layout, "", read)
         put_cookies(layout, cookies)
-        if not layout.database.exists():
+        if not layout.has_frontier():
             put_settings(layout, text)
             return None
         async with await SqliteFrontier.open(layout.database) as frontier:

@@ -36,6 +36,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.request import user_agent
 from archiver.frontier import cookies as cookie_rows
+from archiver.frontier.address import host_name
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import Cookie, PatternTally
 from archiver.policy import cookie_files
@@ -55,7 +56,7 @@ def identity_of(settings: Settings) -> WarcIdentity:
     """Return the warcinfo of every WARC file of this crawl."""
     return WarcIdentity(
         prefix=settings.warc.warc_prefix,
-        host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
+        host=host_name(),
         size=settings.warc.warc_size,
         algorithm=settings.warc.digest,
         info=_warcinfo(without_secrets(settings)),
@@ -207,12 +208,20 @@ def _text(path: Path) -> str:
         return file.read().decode()
 
 
-def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:
-    """Return *settings* with *further* seeds, whose own settings were written to crawl.toml before they were added."""
+async def settings_now(layout: Layout, frontier: Frontier) -> str:
+    """Return the text of crawl.toml, or of the settings that all machines have in common; "" if it cannot be read."""
+    with suppress(ArchiveError, UnicodeDecodeError):
+        shared = (await frontier.settings()).text
+        return shared or await asyncio.to_thread(_text, layout.settings)
+    return ""
+
+
+def with_seeds(settings: Settings, further: Sequence[str], text: str) -> Settings:
+    """Return *settings* with *further* seeds, whose own settings were in *text* before they were added."""
     own: tuple[SeedSetting, ...] = ()
     try:
-        own = parse(_text(layout.settings), str(layout.settings)).get("seed", ())
-    except (ConfigError, ArchiveError, UnicodeDecodeError) as error:
+        own = parse(text, "crawl.toml").get("seed", ())
+    except ConfigError as error:
         log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
     new = set(further)
     scope = replace(settings.scope, seed=(*settings.scope.seed, *(one for one in own if one.url in new)))

@@ -8,15 +8,21 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archiver.errors import ArchiveError
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.address import address_of
 from archiver.frontier.connection import Reader
 from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.frontier.port import InheritedThrottle
 from archiver.model import Capture, Cookie, Profile, Resource, Span, State, Truncation
 from archiver.storage import bare
+
+if TYPE_CHECKING:
+    from archiver.frontier.postgres_reading import PostgresReader
+
+ROWS_AT_ONCE = 5000  # in memory
 
 IN_FILE = """
 SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
@@ -108,6 +114,38 @@ def resource_rows(rows: Iterable[sqlite3.Row]) -> list[Resource]:
     return [Resource(row[0], row[1], row[2], row[3], row[4], Span(row[5], row[6])) for row in rows]
 
 
+def in_files(db: Reader) -> Iterator[tuple[str, Iterator[Capture | Resource]]]:
+    """Yield the name of each WARC file, and its captures and resources."""
+    for (name,) in db.execute("SELECT name FROM warcs ORDER BY id").fetchall():
+        yield bare(name, "the database"), _in_file(db, name)
+
+
+def _in_file(db: Reader, name: str) -> Iterator[Capture | Resource]:
+    after = -1
+    while rows := db.execute(IN_FILE, (name, after, ROWS_AT_ONCE)).fetchall():
+        yield from map(capture, rows)
+        after = rows[-1][8]
+    after = -1
+    while rows := db.execute(RECORDS_IN_FILE, (name, after, ROWS_AT_ONCE)).fetchall():
+        yield from resource_rows(rows)
+        after = rows[-1][5]
+
+
+class ClosedFile(NamedTuple):
+    """A finished WARC file, as it was when it got its name."""
+
+    name: str
+    size: int
+    digest: str  # sha256:HEX
+    modified: int  # nanoseconds since the epoch
+
+
+def closed_files(db: Reader) -> list[ClosedFile]:
+    """Return the WARC files that are finished, and whose digest is known."""
+    sql = "SELECT name, committed, digest, modified FROM warcs WHERE closed = 1 AND digest <> '' ORDER BY id"
+    return [ClosedFile(bare(name, "the database"), *rest) for name, *rest in db.execute(sql)]
+
+
 CAPTURES = f"""
 SELECT urls.url, {TAKEN}
 FROM urls CROSS JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc
@@ -145,22 +183,46 @@ class EarlierOutcome(NamedTuple):
     status: int
 
 
+def _server(path: Path) -> "PostgresReader | None":
+    """Return the database in PostgreSQL of an earlier crawl that has none in the file *path*; None if it has."""
+    cure = f"move {path.parent} away to do without it"
+    try:
+        address = address_of(path)
+    except ConfigError:
+        raise ConfigError(f"{path.parent}: you have not named its database on this machine; {cure}") from None
+    if not address:
+        return None
+    from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
+
+    try:
+        there = postgres_reading.holds_crawl(address)
+    except (ArchiveError, ConfigError) as error:
+        raise ArchiveError(f"{error}; it is the database of an earlier crawl; {cure}") from error
+    if not there:
+        raise ArchiveError(f"{address} is not the database of an earlier crawl: it is empty; {cure}")
+    return postgres_reading.PostgresReader(address)
+
+
 class EarlierDatabase:
     """The database of one earlier crawl. Raises `ArchiveError` if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._db: sqlite3.Connection | PostgresReader
+        if (server := _server(path)) is not None:
+            self._db = server
+            return
         with self._errors():
             self._db = connect_readonly(path, at_rest=True)
         try:
-            self._check()
+            self._check(self._db)
         except BaseException:
             self._db.close()
             raise
 
-    def _check(self) -> None:
+    def _check(self, db: sqlite3.Connection) -> None:
         with self._errors():
-            if not check_schema(self._db, self._path):
+            if not check_schema(db, self._path):
                 raise ArchiveError(f"{self._path} is not the database of an earlier crawl: it is empty")
 
     def close(self) -> None:
@@ -198,6 +260,8 @@ class EarlierDatabase:
         return [cookie for row in self._rows(TO_INHERIT, (now,)) if (cookie := cookie_of(row)).expires > now]
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
+        if not isinstance(self._db, sqlite3.Connection):
+            return self._db.rows(sql, values)
         with self._errors():
             return self._db.execute(sql, values).fetchall()
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Values = Sequence[object] | Mapping[str, object]
 
@@ -44,9 +44,17 @@ class Reader(Protocol):
         """Execute *sql* and return its cursor."""
 
 
+class DatabaseLock(NamedTuple):
+    """A lock of the whole database, which one connection has, or several if it is *shared*."""
+
+    name: str
+    shared: bool = False
+
+
 class Connection(ABC):
     """A connection that one thread uses."""
 
+    machine = ""  # whose directory the WARC files are in that are written down; "": there is only one
     repeats = 0  # times that work was done again, whose first result may have been lost
 
     @abstractmethod
@@ -81,9 +89,17 @@ class Connection(ABC):
     def erase_deleted(self) -> None:
         """Overwrite what is deleted from now on, as far as the database can do that."""
 
-    def begin_run(self) -> bool:
-        """Become the one run that uses the database; return False if another does. A directory has its own lock."""
-        return True
+    @abstractmethod
+    def hold(self, lock: DatabaseLock) -> bool:
+        """Take *lock* for as long as this connection lives, or have it already; return False if others have it."""
+
+    @abstractmethod
+    def let_go(self, lock: DatabaseLock) -> None:
+        """Give *lock* back."""
+
+    @abstractmethod
+    def others_hold(self, lock: DatabaseLock) -> bool:
+        """Return True if another connection has *lock*, shared or not."""
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Return all rows that *sql* finds."""
@@ -92,6 +108,10 @@ class Connection(ABC):
     def row(self, sql: str, values: Values = ()) -> Any:
         """Return the first row that *sql* finds, or None."""
         return self.execute(sql, values).fetchone()
+
+    def each(self, queries: Sequence[tuple[str, Values]]) -> list[list[Any]]:
+        """Return the rows that each of *queries* finds, in this order."""
+        return [self.rows(sql, values) for sql, values in queries]
 
     def many(self, sql: str, values: Sequence[tuple[object, ...]]) -> list[Any]:
         """Execute *sql* with the rows of *values* in the place of {rows}, and return all rows that it finds.

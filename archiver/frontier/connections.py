@@ -1,24 +1,30 @@
-"""The two connections of a frontier to its database, each in a thread of its own: one writes, one reads.
+"""The two connections of a frontier to its database, and the runs that use it.
 
-An SQLite file is in WAL mode, so `status` and `replay` can read while the crawl runs. Every commit is synced, but those
-of leases. An error of the database becomes an `ArchiveError` that names it.
+Each connection has a thread of its own: one writes, one reads. An SQLite file is in WAL mode, so `status` and `replay`
+can read while the crawl runs. Every commit is synced, but those of leases. An error of the database becomes an
+`ArchiveError` that names it.
 """
 
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 import aiosqlite
 
-from archiver.frontier import database
-from archiver.frontier.address import address_of
+from archiver.errors import ArchiveError
+from archiver.frontier import database, machines, outcomes
+from archiver.frontier.address import SharedFrontier, shared_frontier
 from archiver.frontier.connection import Connection, Values
 from archiver.frontier.database import SqliteConnection, connect, named_errors, run_in_thread
+from archiver.frontier.port import SharedSettings
 from archiver.storage import regular
+
+ENTER = 60.0  # seconds in which another machine may begin a run
+LOOK_AGAIN = 0.1  # seconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,24 +62,27 @@ class Database(NamedTuple):
     writer: Worker
     reader: Worker
     errors: Callable[[], AbstractContextManager[None]]  # turns its errors into `ArchiveError`
+    machine: str  # the name of this one, if several crawl together; else ""
 
 
 class Connections:
     """A database with one connection that writes and one that reads. Use `open` to open it."""
 
     def __init__(self, opened: Database) -> None:
-        self._name, self._writer, self._reader, self._errors = opened
+        self._name, self._writer, self._reader, self._errors, self.machine = opened
         self._lock = asyncio.Lock()
 
     @classmethod
-    async def open(cls, path: Path, clock: Callable[[], float] | None = None) -> Self:
-        """Open the frontier at *path*, or make a new one; if there is an address in its place, in PostgreSQL.
+    async def open(cls, place: Path | SharedFrontier, clock: Callable[[], float] | None = None) -> Self:
+        """Open the frontier at *place*, or make a new one; if that is a path with an address in its place, there.
 
         All processes that use it have the same *clock*, by default the monotonic one of this machine, or the server's.
         """
-        if address := address_of(path):
-            return cls(await _open_postgres(address, clock))
-        return cls(await _open_sqlite(path, clock or time.monotonic))
+        shared = place if isinstance(place, SharedFrontier) else shared_frontier(place)
+        if isinstance(place, Path) and shared is None:
+            return cls(await _open_sqlite(place, clock or time.monotonic))
+        assert shared is not None
+        return cls(await _open_postgres(shared, clock))
 
     async def __aenter__(self) -> Self:
         return self
@@ -90,13 +99,16 @@ class Connections:
                 await self._writer.close()
 
     @asynccontextmanager
-    async def exclusive_transaction(self) -> AsyncIterator[None]:
-        """Keep all other processes from writing the database, and from crawl.toml if they use this too."""
+    async def exclusive_transaction(self) -> AsyncIterator[Worker]:
+        """Keep all other processes from writing the database, and from crawl.toml if they use this too.
+
+        Yields the connection that may write meanwhile.
+        """
         with self._errors():
             async with self._lock:
                 await self._writer.run(begin)
                 try:
-                    yield
+                    yield self._writer
                     await self._writer.run(execute, "COMMIT")
                 except BaseException:
                     await self._writer.run(_roll_back)
@@ -131,6 +143,72 @@ class Connections:
         return await self._read(_select, sql, values)
 
 
+class Runs(Connections):
+    """The runs of a crawl, on one machine or on several that share its frontier."""
+
+    def __init__(self, opened: Database) -> None:
+        super().__init__(opened)
+        self._entered = False  # a run that other machines can join
+
+    async def begin_run(self, now: float) -> None:
+        """Record that a run starts that no other machine can join; unpause hosts that the previous run paused."""
+        if not await self._on_writer(_may_run):
+            raise ArchiveError(f"{self._name}: another crawl runs in this database")
+        await self._write(outcomes.begin, now)
+
+    async def enter_run(self, directory: str, files: Collection[str], now: float) -> float:
+        """Join the run of other machines, or begin one that they can join; return when it began."""
+        end = time.monotonic() + ENTER
+        while (began := await self._on_writer(machines.enter, directory, files, now)) is None:
+            if time.monotonic() > end:
+                raise ArchiveError(
+                    f"{self._name}: in use by a crawl that no machine can join, or by another named {self.machine}"
+                )
+            await asyncio.sleep(LOOK_AGAIN)
+        self._entered = True
+        return began
+
+    async def end_run(self, code: int, reason: str, now: float) -> bool:
+        """Record how the run ended, and why; return True if it goes on, on other machines."""
+        if self._entered:
+            return await self._on_writer(machines.leave, code, reason, now)
+        await self._write(outcomes.end, code, reason, now)
+        return False
+
+    async def others_run(self) -> bool:
+        """Return True if another machine crawls."""
+        return await self._on_writer(machines.others_run)
+
+    async def note_alive(self) -> None:
+        """Note that this machine is alive, if there are several."""
+        if self.machine:
+            await self._on_writer(machines.note_alive)
+
+    async def crawlers(self) -> list[str]:
+        """Return the names of the crawlers of this machine that have not left, if there are several machines."""
+        return await self._read(machines.crawlers)
+
+    async def settings(self) -> SharedSettings:
+        """Return the settings that all machines have in common."""
+        return await self._read(machines.settings)
+
+    async def put_settings(self, text: str, expected: int, secrets: str | None = None) -> int:
+        """Replace the settings of revision *expected* by *text*; return their new revision."""
+        return await self._write(machines.put_settings, text, expected, secrets)
+
+    async def clock_ahead(self) -> float:
+        """Return how far the clock that all machines go by is ahead of ours, in seconds."""
+        return await self._read(_clock_ahead)
+
+
+def _may_run(db: Connection) -> bool:
+    return db.hold(machines.ALONE)
+
+
+def _clock_ahead(db: Connection) -> float:
+    return db.now() - time.time() if db.machine else 0.0
+
+
 async def _open_sqlite(path: Path, clock: Callable[[], float]) -> Database:
     regular(path)
     with named_errors(path):
@@ -147,13 +225,14 @@ async def _open_sqlite(path: Path, clock: Callable[[], float]) -> Database:
             for each in (writer, reader):
                 await run_in_thread(each, SqliteConnection.use_clock, clock)
             stack.pop_all()
-    return Database(str(path), SqliteWorker(writer), SqliteWorker(reader), lambda: named_errors(path))
+    return Database(str(path), SqliteWorker(writer), SqliteWorker(reader), lambda: named_errors(path), "")
 
 
-async def _open_postgres(address: str, clock: Callable[[], float] | None) -> Database:
-    from archiver.frontier import postgres  # noqa: PLC0415 - an extra, which only such a crawl needs
+async def _open_postgres(shared: SharedFrontier, clock: Callable[[], float] | None) -> Database:
+    from archiver.frontier import dialect, postgres  # noqa: PLC0415 - an extra, which only such a crawl needs
 
-    name = postgres.name_of(address)
+    address, machine, _ = shared
+    name = dialect.name_of(address)
     with postgres.named_errors(name):
         async with AsyncExitStack() as stack:
             writer = await postgres.PostgresWorker.open(address)
@@ -161,9 +240,9 @@ async def _open_postgres(address: str, clock: Callable[[], float] | None) -> Dat
             await writer.run(postgres.prepare)
             reader = await postgres.PostgresWorker.open(address, reads=True)
             for each in (writer, reader):
-                each.use_clock(clock)
+                each.configure(clock, machine)
             stack.pop_all()
-    return Database(name, writer, reader, lambda: postgres.named_errors(name))
+    return Database(name, writer, reader, lambda: postgres.named_errors(name), machine)
 
 
 def begin(db: Connection) -> None:
@@ -175,9 +254,9 @@ def _roll_back(db: Connection) -> None:
     db.rollback()
 
 
-def execute(db: Connection, sql: str) -> None:
-    """Execute *sql*, which has no values."""
-    db.execute(sql)
+def execute(db: Connection, sql: str, values: Values = ()) -> None:
+    """Execute *sql*."""
+    db.execute(sql, values)
 
 
 def _select(db: Connection, sql: str, values: Values) -> list[Any]:

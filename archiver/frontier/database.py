@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from archiver import storage
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier.connection import Connection, Values
+from archiver.frontier.connection import Connection, DatabaseLock, Values
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -33,7 +33,8 @@ T = TypeVar("T")
 Schema = Mapping[tuple[str, str], str]  # the SQL of each object, by type and name
 
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
-VERSION = 16  # of schema.sql; development before the first release used 1 to 15
+RUN_LOCK = "run"  # the advisory lock of the machines that crawl with a PostgreSQL database
+VERSION = 20  # of schema.sql; development before the first release used 1 to 19
 CHECKED_SIZE = 64 << 20  # bytes; a smaller database is checked whenever a crawl opens it: some tenths of a second
 LARGEST = 256 << 20  # bytes of one value; the largest that we make are lists, which queries take as JSON
 PROGRESS_STEPS = 100_000_000  # of SQLite's virtual machine in one query: about two seconds …
@@ -172,6 +173,17 @@ class SqliteConnection(BoundedConnection, Connection):
     def writes_of_others(self) -> int:
         """Return a number that changes when another connection has written."""
         return int(self.row("PRAGMA data_version")[0])
+
+    def hold(self, lock: DatabaseLock) -> bool:
+        """Return True: the lock of the directory keeps others out."""
+        return bool(lock)
+
+    def let_go(self, lock: DatabaseLock) -> None:
+        """Do nothing."""
+
+    def others_hold(self, lock: DatabaseLock) -> bool:
+        """Return False."""
+        return not lock
 
     def erase_deleted(self) -> None:
         """Overwrite what is deleted from now on."""

@@ -26,7 +26,7 @@ from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LANGUAGE, LONGEST_LINE, IndexEntry, is_revisit
 
 if TYPE_CHECKING:
-    from archiver.frontier.postgres import PostgresReader
+    from archiver.frontier.postgres_reading import PostgresReader
 
 MOST = 6  # places named of one payload, the newest first: some may be coded otherwise, or damaged since
 
@@ -104,7 +104,7 @@ class Payloads:
 
     def _connect(self) -> None:
         if not self._at_rest and (address := address_of(self._path)):
-            from archiver.frontier.postgres import PostgresReader  # noqa: PLC0415 - an extra
+            from archiver.frontier.postgres_reading import PostgresReader  # noqa: PLC0415 - an extra
 
             self._server = PostgresReader(address)
             return

@@ -38,10 +38,10 @@ def at_present(db: Connection, crawler: int) -> CrawlerAtTime:
 
 ALIVE = "crawlers.ends > :now AND crawlers.ended = 0"
 OTHERS_ALIVE = f"SELECT min(ends) FROM crawlers WHERE id <> :crawler AND {ALIVE}"  # noqa: S608  a constant
-HELD_BY_OTHERS = f"""EXISTS (
-    SELECT 1 FROM leases JOIN crawlers ON crawlers.id = leases.crawler
-    WHERE leases.politeness_group = hosts.politeness_group AND leases.crawler <> :crawler AND {ALIVE}
-)"""  # noqa: S608  a constant
+HELD_BY_OTHERS = f"""coalesce((
+    SELECT leases.crawler FROM leases WHERE leases.politeness_group = hosts.politeness_group
+), 0) IN (SELECT id FROM crawlers WHERE id <> :crawler AND {ALIVE})"""  # noqa: S608  a constant
+# Without statistics of leases, PostgreSQL would read all of them for each host if this were a join.
 HAS_ENDED = "SELECT ended FROM crawlers WHERE id = ?"
 KNOWN = """
 SELECT politeness_group, crawler, last_start, coalesce(crawlers.ends, 0), coalesce(crawlers.ended, 1)
@@ -131,9 +131,9 @@ def leave(db: Connection, crawler: int, last_starts: Mapping[str, float]) -> Non
 
 
 def has_ended(db: Connection, crawler: int) -> bool:
-    """Return True if *crawler* has left, or another one has taken a group over from it."""
-    row = db.row(HAS_ENDED, (crawler,))
-    return row is not None and bool(row[0])
+    """Return True if *crawler* has left, another one has taken a group over from it, or a new run has forgotten it."""
+    row = db.row(HAS_ENDED, (crawler,)) if crawler else (0,)
+    return row is None or bool(row[0])
 
 
 def lost(db: Connection, crawler: int, hosts: Collection[int]) -> frozenset[int]:

@@ -147,6 +147,14 @@ class Selection:
     blocked: bool = False  # only those whose last answer was a challenge or block page
 
 
+class SharedSettings(NamedTuple):
+    """The settings that all machines of a crawl have in common."""
+
+    revision: int  # raised by each change; 0: there are none
+    text: str  # as in crawl.toml, without secrets
+    secrets: str = ""  # names of headers that each machine must have itself
+
+
 class Frontier(Protocol):
     """The URL queue and seen-set of one crawl."""
 
@@ -312,8 +320,29 @@ class Frontier(Protocol):
     async def begin_run(self, now: float) -> None:
         """Record that a run starts. Unpause the hosts that the previous run paused, and forget all its leases."""
 
-    async def end_run(self, code: int, reason: str, now: float) -> None:
-        """Record how the run ended, and why."""
+    async def enter_run(self, directory: str, files: Collection[str], now: float) -> float:
+        """Join the run of other machines, or begin one that they can join; return when it began.
+
+        *directory*: of this machine, with its host; *files*: the WARC files in it.
+        """
+
+    async def settings(self) -> SharedSettings:
+        """Return the settings that all machines have in common."""
+
+    async def put_settings(self, text: str, expected: int, secrets: str | None = None) -> int:
+        """Replace the settings of revision *expected* by *text*; return their new revision."""
+
+    async def others_run(self) -> bool:
+        """Return True if another machine crawls."""
+
+    async def note_alive(self) -> None:
+        """Note that this machine is alive, if there are several."""
+
+    async def crawlers(self) -> list[str]:
+        """Return the names of the crawlers of this machine that have not left, if there are several machines."""
+
+    async def end_run(self, code: int, reason: str, now: float) -> bool:
+        """Record how the run ended, and why; return True if it goes on, on other machines."""
 
     async def counts(self) -> Counts:
         """Return the counts of the whole crawl."""
@@ -328,7 +357,7 @@ class Frontier(Protocol):
         """Return (target, seed) for the redirects of seeds."""
 
     async def files(self) -> list[FileRow]:
-        """Return all WARC files."""
+        """Return all WARC files of this machine."""
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Return at most *most* captures in the file *warc* behind offset *after*, in order."""

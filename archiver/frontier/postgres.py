@@ -12,58 +12,46 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from psycopg import Connection as Psycopg
 from psycopg import DataError, Error, IntegrityError, OperationalError, errors, pq
-from psycopg.adapt import Loader
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.types.numeric import Int8BinaryDumper
-from psycopg.types.string import TextLoader
 
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier.connection import Connection, Cursor, Values
+from archiver.frontier.connection import Connection, Cursor, DatabaseLock, Values
 from archiver.frontier.database import APPLICATION_ID, VERSION
-from archiver.frontier.dialect import schema_script, translate
+from archiver.frontier.dialect import arrays_of, connect, name_of, schema_script, translate, with_arrays
+from archiver.frontier.machines import HELD_BY_OTHERS
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds in which a lost connection is made again: a server that starts again, or its standby
-CONNECT = 10  # seconds for one attempt
+PASSING = (  # said by a server that starts or ends, and by a standby that has not taken over yet
+    *("the database system is", "session is read-only", "server is in hot standby mode"),
+    *("terminating connection", "server closed the connection unexpectedly"),
+)
+AWAY = (  # said by this machine, of a server that it cannot reach
+    *("Is the server running", "timeout expired", "Temporary failure in name resolution"),
+)
+START = 120.0  # seconds in which a server that is away may start, before a machine begins to crawl
+UNTIL_FREE = 10.0  # seconds for the server to end a session that was lost
 PAUSES = (0.05, 2.0)  # seconds between attempts: the first, and the longest
-# The server notices within half a minute that a machine is gone, and lets another run have its lock.
-NOTICED = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-IDLE = 20  # seconds after which the server ends a transaction whose process says nothing
+AT_ONCE = 5000  # rows in one statement
 REPEATED = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 ENDED = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
 
 RAISE = "UPDATE revisions SET number = number + 1 WHERE name = 'transactions' RETURNING pg_current_xact_id()::text"
+SESSION = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+END_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ? AND backend_start = CAST(? AS timestamptz)
+"""
 NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 READ = "SELECT number FROM revisions WHERE name = 'transactions'"
 
 log = logging.getLogger(__name__)
-
-
-def name_of(address: str) -> str:
-    """Return the *address* of a database without its password. Raises `ConfigError` if it is none."""
-    try:
-        parts = conninfo_to_dict(address)
-    except Error:  # its words may hold the password
-        example = "postgresql://crawl@db.example/crawl"
-        raise ConfigError(f"{_hidden(address)} is not the address of a database, such as {example}") from None
-    user, host, port = (str(parts.get(key) or "") for key in ("user", "host", "port"))
-    where = f"{user}@{host}" if user else host
-    return f"postgresql://{where}{f':{port}' if port else ''}/{parts.get('dbname') or user}"
-
-
-def _hidden(address: str) -> str:
-    """Return *address* with nothing that might be a password."""
-    scheme, _, rest = address.partition("://")
-    return f"{scheme}://…@{rest.rpartition('@')[2]}" if "@" in rest else address
 
 
 def _said(error: Error) -> str:
@@ -82,44 +70,6 @@ def named_errors(name: str) -> Iterator[None]:
         raise ArchiveError(f"{name}: {_said(error)}") from error
 
 
-class _NumberLoader(Loader):
-    """Loads sums, which PostgreSQL gives as decimal fractions."""
-
-    def load(self, data: Any) -> int | float:
-        """Return the number in *data*."""
-        text = bytes(data)
-        return int(text) if text.lstrip(b"-").isdigit() else float(text)
-
-
-class _FlagDumper(Int8BinaryDumper):
-    """Dumps False and True as 0 and 1, as SQLite has them."""
-
-    def dump(self, obj: Any) -> Any:
-        """Return *obj* as a number."""
-        return super().dump(int(obj))
-
-
-def _connect(address: str, options: str) -> Psycopg[tuple[Any, ...]]:
-    given = make_conninfo(
-        address,
-        connect_timeout=CONNECT,
-        application_name="archiver",
-        client_encoding="UTF8",
-        keepalives_idle=10,
-        keepalives_interval=5,
-        keepalives_count=3,
-        tcp_user_timeout=30_000,
-        options=f"-c idle_in_transaction_session_timeout={IDLE}s -c timezone=UTC {NOTICED} {options}",
-    )
-    db = Psycopg.connect(given, autocommit=True)
-    db.adapters.register_dumper(int, Int8BinaryDumper)
-    db.adapters.register_dumper(bool, _FlagDumper)
-    db.adapters.register_loader("numeric", _NumberLoader)
-    db.adapters.register_loader("json", TextLoader)
-    db.adapters.register_loader("jsonb", TextLoader)
-    return db
-
-
 class _InterruptedError(OperationalError):
     """The connection was lost, and the transaction had no effect."""
 
@@ -129,12 +79,14 @@ class PostgresConnection(Connection):
 
     def __init__(self, address: str, *, reads: bool = False) -> None:
         self._address = address
-        self._options = "-c default_transaction_read_only=on" if reads else ""
+        self._reads = reads
         self._number: str = ""  # of the transaction that is open
         self._own = 0  # transactions that this connection has committed
-        self._locked = False
+        self._held: list[DatabaseLock] = []
         self.clock: Callable[[], float] | None = None  # in place of the server's
-        self._db = _connect(address, self._options)
+        self.patience = PATIENCE  # seconds in which the next call is repeated
+        self._db = connect(address, reads=reads)
+        self._session = self.row(SESSION)
 
     def execute(self, sql: str, values: Values = (), /) -> Cursor:
         """Execute *sql* and return its cursor."""
@@ -155,6 +107,21 @@ class PostgresConnection(Connection):
                 raise
             cursor.executemany(translate(sql).encode(), [_without_nul(row) for row in rows])
         return cursor
+
+    def each(self, queries: Sequence[tuple[str, Values]]) -> list[list[Any]]:
+        """Return the rows that each of *queries* finds; the server gets all of them before the first answer is read."""
+        with self._db.pipeline():
+            cursors = [self._db.execute(translate(sql).encode(), values) for sql, values in queries]
+        return [cursor.fetchall() for cursor in cursors]
+
+    def many(self, sql: str, values: Sequence[tuple[object, ...]]) -> list[Any]:
+        """Execute *sql* with the rows of *values*, given as arrays, and return all rows that it finds."""
+        found: list[Any] = []
+        for start in range(0, len(values), AT_ONCE):
+            kinds, arrays = arrays_of(values[start : start + AT_ONCE])
+            cursor = self._db.execute(with_arrays(sql, kinds).encode(), arrays)
+            found += cursor.fetchall() if cursor.description else ()
+        return found
 
     def begin(self) -> None:
         """Begin a transaction that keeps all others from writing."""
@@ -182,7 +149,7 @@ class PostgresConnection(Connection):
         try:
             self.execute("COMMIT")
         except OperationalError as error:
-            if not self.lost:
+            if not self.lost and error.sqlstate is not None and not isinstance(error, ENDED):
                 raise
             if not self._took_place(self._number):
                 raise _InterruptedError(str(error)) from error
@@ -235,36 +202,53 @@ class PostgresConnection(Connection):
 
     def check_schema(self) -> bool:
         """Return False if there are no tables. Raises `ConfigError` if they are not ours."""
-        tables = "SELECT to_regclass('urls') IS NOT NULL, to_regclass('versions') IS NOT NULL"
+        column = "attrelid = to_regclass('versions') AND attname = 'schema' AND atttypid = 'bigint'::regtype"
+        tables = f"SELECT to_regclass('urls') IS NOT NULL, EXISTS (SELECT 1 FROM pg_attribute WHERE {column})"  # noqa: S608
         urls, versions = self.row(tables)
         if not versions:
             if urls:
                 raise ConfigError(f"{name_of(self._address)} has a table urls that archiver has not made")
             return False
-        (version,) = self.row("SELECT schema FROM versions")
+        (version,) = self.row("SELECT max(schema) FROM versions")
         if version != VERSION:
             raise ConfigError(
                 f"{name_of(self._address)} has schema version {version}, and this archiver needs {VERSION}; "
-                "name an empty database"
+                "crawl with an archiver that has it, or name an empty database"
             )
         return True
 
-    def begin_run(self) -> bool:
-        """Become the one run that uses the database; return False if another does."""
-        self._locked = bool(self.row("SELECT pg_try_advisory_lock(?)", (APPLICATION_ID + 1,))[0])
-        return self._locked
+    def hold(self, lock: DatabaseLock) -> bool:
+        """Take *lock*, also on each connection that replaces this one; return False if others have it."""
+        if lock not in self._held:
+            if not self._take(lock):
+                return False
+            self._held.append(lock)
+        return True
+
+    def _take(self, lock: DatabaseLock) -> bool:
+        how = "pg_try_advisory_lock_shared" if lock.shared else "pg_try_advisory_lock"
+        return bool(self.row(f"SELECT {how}({APPLICATION_ID}, hashtext(?))", (lock.name,))[0])
+
+    def let_go(self, lock: DatabaseLock) -> None:
+        """Give *lock* back."""
+        how = "pg_advisory_unlock_shared" if lock.shared else "pg_advisory_unlock"
+        self._held.remove(lock)
+        self.row(f"SELECT {how}({APPLICATION_ID}, hashtext(?))", (lock.name,))
+
+    def others_hold(self, lock: DatabaseLock) -> bool:
+        """Return True if another connection has *lock*, shared or not."""
+        return bool(self.row(HELD_BY_OTHERS, (lock.name,))[0])
 
     def connect_again(self) -> None:
         """Replace the connection, which is lost or in doubt. Raises psycopg.OperationalError if that cannot be."""
         self._db.close()
-        self._db = _connect(self._address, self._options)
+        self._db = connect(self._address, reads=self._reads)
         self.repeats += 1
-        if self._locked and not self.begin_run():
-            raise ArchiveError(f"{name_of(self._address)}: another crawl has begun in this database")
-
-    def isolate(self) -> None:
-        """Let each transaction from now on read one state of the database."""
-        self.execute("SET default_transaction_isolation = 'repeatable read'")
+        self.row(END_SESSION, self._session)  # the server may not have noticed, and it holds our locks
+        self._session = self.row(SESSION)
+        for lock in self._held:
+            if not any(self._take(lock) for _ in attempts(UNTIL_FREE)):
+                raise ArchiveError(f"{name_of(self._address)}: another crawl has begun in this database")
 
     @property
     def lost(self) -> bool:
@@ -283,9 +267,9 @@ def _without_nul(values: Any) -> Any:
     return tuple(each.replace("\0", "\ufffd") if isinstance(each, str) else each for each in values)
 
 
-def attempts() -> Iterator[int]:
-    """Yield numbers, after growing pauses, until `PATIENCE` has passed."""
-    end, pause, number = time.monotonic() + PATIENCE, PAUSES[0], 0
+def attempts(patience: float = PATIENCE) -> Iterator[int]:
+    """Yield numbers, after growing pauses, until *patience* seconds have passed."""
+    end, pause, number = time.monotonic() + patience, PAUSES[0], 0
     while not number or time.monotonic() < end:
         yield number
         number += 1
@@ -294,68 +278,69 @@ def attempts() -> Iterator[int]:
 
 
 def persist(db: PostgresConnection, act: Callable[[Connection], T]) -> T:
-    """Return what *act* returns, which is repeated if the connection was lost or others were in the way."""
+    """Return what *act* returns, which is repeated if the connection was lost or others were in the way.
+
+    After waiting in vain, each further call makes one attempt: the crawl ends then, in several steps.
+    """
     problem: Error | None = None
-    for _ in attempts():
+    for _ in attempts(db.patience):
         try:
-            if problem is not None and db.lost:
+            if db.lost:
                 db.connect_again()
-            return act(db)
+            result = act(db)
         except REPEATED as error:
             problem = error
         except (OperationalError, errors.InFailedSqlTransaction) as error:
-            if not db.lost and not isinstance(error, (*ENDED, _InterruptedError)):
+            if error.sqlstate is None and not isinstance(error, _InterruptedError):
+                db.close()  # the error is not of the server: a connection that cannot be used any more
+            elif not db.lost and not isinstance(error, (*ENDED, _InterruptedError)):
                 raise
             problem = error
+        else:
+            db.patience = PATIENCE
+            return result
         log.debug("repeated, after %s", problem)
+    db.patience = 0.0
     raise problem or OperationalError("no attempt was made")
-
-
-@contextmanager
-def reading(address: str) -> Iterator[tuple[PostgresConnection, bool]]:
-    """Connect to the database at *address* to read one state of it; the second value is False if it is empty."""
-    name = name_of(address)
-    with named_errors(name):
-        db = PostgresConnection(address)
-        try:
-            started = db.check_schema()
-            db.isolate()
-            yield db, started
-        finally:
-            db.close()
-
-
-def holds_crawl(address: str) -> bool:
-    """Return True if there is a crawl in the database at *address*."""
-    with reading(address) as (db, started):
-        return started and db.row("SELECT 1 FROM seeds LIMIT 1") is not None
-
-
-class PostgresReader:
-    """Queries of one thread, on a connection that is made with the first one."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._name = name_of(address)
-        self._db: PostgresConnection | None = None
-
-    def row(self, sql: str, values: Values) -> Any:
-        """Return the first row that *sql* finds."""
-        with named_errors(self._name):
-            if self._db is None:
-                self._db = PostgresConnection(self._address, reads=True)
-            return persist(self._db, lambda db: db.row(sql, values))
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._db is not None:
-            self._db.close()
 
 
 def prepare(db: Connection) -> None:
     """Create the tables if the database is empty. Raises `ConfigError` if they are not ours."""
     assert isinstance(db, PostgresConnection)
     db.prepare()
+
+
+def connected(address: str, *, reads: bool) -> PostgresConnection:
+    """Connect; wait for a server that is about to start, or for a standby to take over."""
+    problem: OperationalError | None = None
+    for _ in attempts():
+        try:
+            return PostgresConnection(address, reads=reads)
+        except OperationalError as error:
+            if not any(words in str(error) for words in PASSING):
+                raise
+            problem = error
+    raise problem or OperationalError("no attempt was made")
+
+
+def unreachable(address: str, patience: float = START) -> Iterator[str]:
+    """Yield the reason after each attempt to reach the server in vain, until it can be reached.
+
+    Ends too if the server refuses for a reason that will not pass: the next connection tells it. Raises `ArchiveError`
+    after *patience* seconds.
+    """
+    problem = ""
+    for _ in attempts(patience):
+        try:
+            connect(address, reads=False).close()
+        except OperationalError as error:
+            if not any(words in str(error) for words in (*PASSING, *AWAY)):
+                return
+            problem = _said(error).rpartition("failed: ")[2].removeprefix("FATAL:").strip()
+            yield problem
+        else:
+            return
+    raise ArchiveError(f"{name_of(address)}: {problem}; start the server, then run the same command again")
 
 
 class PostgresWorker:
@@ -371,7 +356,7 @@ class PostgresWorker:
         thread = ThreadPoolExecutor(1, f"postgres-{threading.active_count()}")
         loop = asyncio.get_running_loop()
         try:
-            db = await loop.run_in_executor(thread, lambda: PostgresConnection(address, reads=reads))
+            db = await loop.run_in_executor(thread, lambda: connected(address, reads=reads))
         except BaseException:
             thread.shutdown(wait=False)
             raise
@@ -382,9 +367,9 @@ class PostgresWorker:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: persist(self._db, lambda db: act(db, *values, **named)))
 
-    def use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Let leases end by *clock*; None: by the server's."""
-        self._db.clock = clock
+    def configure(self, clock: Callable[[], float] | None, machine: str) -> None:
+        """Let leases end by *clock*; None: by the server's. *machine*: the name of this one."""
+        self._db.clock, self._db.machine = clock, machine
 
     async def close(self) -> None:
         """Close the connection."""

@@ -14,6 +14,9 @@ ALTER TABLE refusals ADD CONSTRAINT refusals_url EXCLUDE USING hash (url WITH =)
 CREATE UNIQUE INDEX pattern_tallies_pattern ON pattern_tallies (md5(pattern));
 CREATE UNIQUE INDEX refusal_counts_rule ON refusal_counts (md5(rule), host);
 CREATE UNIQUE INDEX cookies_name ON cookies (domain, md5(path), md5(name), host_only);
+-- No index names hosts.waiting, which most updates change: so they need not write a row's place into each index again.
+ALTER TABLE hosts ADD COLUMN has_waiting BOOLEAN GENERATED ALWAYS AS (waiting > 0) STORED;
+CREATE INDEX hosts_waiting ON hosts (not_before, id) WHERE has_waiting;
 CREATE INDEX urls_waiting ON urls (host, priority, id) WHERE state = 'waiting';
 CREATE INDEX urls_held ON urls USING hash (note) WHERE state = 'held';
 CREATE INDEX captures_payload ON captures (right(payload_digest, 8))

@@ -102,7 +102,8 @@ CREATE TABLE warcs (                                   -- WARC files and how far
     closed    INTEGER NOT NULL DEFAULT 0,              -- 1: the file has its final name and its final length
     indexed   INTEGER NOT NULL DEFAULT 0,              -- 1: its lines are in index.cdxj
     digest    TEXT    NOT NULL DEFAULT '',             -- sha256:HEX of a closed file; empty: not known
-    modified  INTEGER NOT NULL DEFAULT 0               -- modification time at that digest, in nanoseconds
+    modified  INTEGER NOT NULL DEFAULT 0,              -- modification time at that digest, in nanoseconds
+    machine   TEXT    NOT NULL DEFAULT ''              -- whose directory holds it; empty: there is only one
 ) STRICT;
 
 CREATE TABLE captures (                                -- response and revisit records: where each one is
@@ -214,6 +215,21 @@ CREATE TABLE revisions (                               -- changes that each craw
     name   TEXT    NOT NULL PRIMARY KEY,               -- links, orders
     number INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE machines (                                -- directories that crawl together: see frontier/machines.py
+    name      TEXT NOT NULL PRIMARY KEY,               -- part of the names of its crawlers and WARC files
+    directory TEXT NOT NULL,                           -- where it is: host:/path
+    joined    REAL NOT NULL,                           -- times: as those of leases
+    seen      REAL NOT NULL,                           -- when it was last known to be alive
+    forgotten REAL                                     -- when it was written off; NULL: it was not
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE settings (                                -- of a crawl on several machines, in one row
+    id       INTEGER PRIMARY KEY,
+    revision INTEGER NOT NULL,                         -- raised by each change
+    text     TEXT    NOT NULL,                         -- as in crawl.toml, without secrets and what each machine has itself
+    secrets  TEXT    NOT NULL DEFAULT ''               -- names of headers that each machine must have itself
+) STRICT;
 
 CREATE TABLE runs (                                    -- the runs of this crawl: start, end and reason
     id        INTEGER PRIMARY KEY,

@@ -36,7 +36,7 @@ from archiver.policy.cookies import domains_of, is_for
 from archiver.policy.scope import is_guess
 
 UPSERT = """
-INSERT INTO pattern_tallies (pattern, visits, fruitful, streak, barren, listed) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO pattern_tallies (pattern, visits, fruitful, streak, barren, listed) VALUES {rows}
 ON CONFLICT (pattern) DO UPDATE SET visits = excluded.visits, fruitful = excluded.fruitful, streak = excluded.streak,
     barren = excluded.barren, listed = excluded.listed
 """
@@ -56,7 +56,7 @@ def save_tallies(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Save the newest tally of each pattern in *settlements*."""
     latest = {tally.pattern: tally for each in settlements for tally in each.tallies}
     rows = [(t.pattern, t.visits, t.fruitful, t.streak, t.barren, t.listed) for t in latest.values()]
-    db.executemany(UPSERT, rows)
+    db.many(UPSERT, rows)
 
 
 def pattern_tallies(rows: Iterable[sqlite3.Row]) -> list[PatternTally]:
@@ -83,7 +83,7 @@ INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_leng
 VALUES {rows} ON CONFLICT DO NOTHING
 """
 UPSERT_FILE = """
-INSERT INTO warcs (name, committed, closed, digest, modified) VALUES (?, ?, ?, ?, ?)
+INSERT INTO warcs (name, committed, closed, digest, modified, machine) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET committed = max(warcs.committed, excluded.committed),
     closed = max(warcs.closed, excluded.closed), digest = excluded.digest, modified = excluded.modified
 """
@@ -134,7 +134,7 @@ def settle(
     """Write the batch. Return its changes, and the links that *recent* may remember after the commit."""
     settlements = _with_room(db, settlements)
     added, idle = url_queue.add_links(db, _news(settlements, recent))
-    db.executemany(UPSERT_FILE, [_file(file) for file in files])
+    db.executemany(UPSERT_FILE, [(*_file(file), db.machine) for file in files])
     db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
     rows = [_row(each) for each in settlements]
     for some in [rows] if len({row[0] for row in rows}) == len(rows) else [[row] for row in rows]:

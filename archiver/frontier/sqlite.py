@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from archiver.errors import ArchiveError
-from archiver.frontier import captures, claims, cookies, hosts, leases, outcomes, retry, settle, url_queue
+from archiver.frontier import captures, claims, cookies, hosts, leases, machines, outcomes, retry, settle, url_queue
 from archiver.frontier.connection import Connection
-from archiver.frontier.connections import Connections, Database, execute
+from archiver.frontier.connections import Database, Runs, execute
 from archiver.frontier.hosts import queue_robots
+from archiver.frontier.machines import Losses
 from archiver.frontier.port import (
     NO_THROTTLES,
     Counts,
@@ -27,7 +27,7 @@ from archiver.frontier.port import (
     Wish,
     Written,
 )
-from archiver.frontier.recent_links import RecentLinks, Revision
+from archiver.frontier.recent_links import Found, RecentLinks, Revision
 from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import PUT_OFF, Portion
 from archiver.model import Capture, Claim, Cookie, FileState, PatternTally, Resource, Settlement
@@ -39,7 +39,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteFrontier(Connections):
+class SqliteFrontier(Runs):
     """The frontier of one crawl. Use `SqliteFrontier.open` to open it."""
 
     def __init__(self, opened: Database) -> None:
@@ -74,6 +74,10 @@ class SqliteFrontier(Connections):
         while released := await self._write(self._rewrite, retry.release_held, pattern, 0 if count else allowed):
             count += released
         return count
+
+    async def forget(self, machine: str, files: Sequence[str]) -> Losses:
+        """Write *machine* off with its lost *files*; return what was in them, which is due again."""
+        return await self._write(self._rewrite, machines.forget, machine, files)
 
     async def queue_again_without_payload(self, stored: StoredElsewhere) -> int:
         """Queue URLs again whose payload is lost, and not *stored* elsewhere; return how many."""
@@ -299,16 +303,6 @@ class SqliteFrontier(Connections):
         await self._write(self._rewrite, settle.record_visits, visits)
         return await self._read(claims.claims, [visit.url for visit in visits])
 
-    async def begin_run(self, now: float) -> None:
-        """Record that a run starts, and unpause the hosts that the previous run paused."""
-        if not await self._on_writer(_may_run):
-            raise ArchiveError(f"{self._name}: another crawl runs in this database")
-        await self._write(outcomes.begin, now)
-
-    async def end_run(self, code: int, reason: str, now: float) -> None:
-        """Record how the run ended, and why."""
-        await self._write(outcomes.end, code, reason, now)
-
     async def began(self) -> float:
         """Return the time of the first capture in seconds since the epoch; 0 if there is none."""
         return float((await self._rows("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures"))[0][0])
@@ -316,6 +310,14 @@ class SqliteFrontier(Connections):
     async def unknown(self, addresses: Collection[str]) -> set[str]:
         """Return those of *addresses* that have no row."""
         return await self._read(url_queue.unknown, addresses)
+
+    async def claim_of(self, address: str) -> Claim | None:
+        """Return the row of *address*; None if there is none."""
+        return None if await self.unknown((address,)) else (await self._read(claims.claims, [address]))[0]
+
+    async def add_links(self, found: Sequence[Found]) -> int:
+        """Queue links that were found after their documents were settled; return how many are new."""
+        return await self._write(self._rewrite, url_queue.add_found, found)
 
     async def enqueue_earlier(self, recalled: Sequence[EarlierFind]) -> int:
         """Queue URLs of an earlier crawl and return how many were new."""
@@ -343,8 +345,11 @@ class SqliteFrontier(Connections):
         return [(str(row[0]), str(row[1])) for row in await self._rows(settle.MOVED)]
 
     async def files(self) -> list[FileRow]:
-        """Return all WARC files."""
-        rows = await self._rows("SELECT name, committed, closed, indexed, digest, modified FROM warcs ORDER BY id")
+        """Return all WARC files of this machine."""
+        rows = await self._rows(
+            "SELECT name, committed, closed, indexed, digest, modified FROM warcs WHERE machine = ? ORDER BY id",
+            (self.machine,),
+        )
         return [
             FileRow(bare(row[0], self._name), int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5]))
             for row in rows
@@ -364,12 +369,8 @@ class SqliteFrontier(Connections):
 
     async def mark_indexed(self) -> None:
         """Record that index.cdxj has the lines of all closed files."""
-        await self._write(execute, "UPDATE warcs SET indexed = 1 WHERE closed = 1")
+        await self._write(execute, "UPDATE warcs SET indexed = 1 WHERE closed = 1 AND machine = ?", (self.machine,))
 
     async def forget_index(self) -> None:
         """Record that index.cdxj is missing."""
-        await self._write(execute, "UPDATE warcs SET indexed = 0")
-
-
-def _may_run(db: Connection) -> bool:
-    return db.begin_run()
+        await self._write(execute, "UPDATE warcs SET indexed = 0 WHERE machine = ?", (self.machine,))

@@ -90,11 +90,11 @@ class FailedUrl:
 
 
 @contextmanager
-def open_totals(directory: Path) -> Iterator[Reader]:
-    """Open the database of *directory* in one read transaction."""
-    with _read(directory) as (db, started):
+def open_totals(place: Path | str) -> Iterator[Reader]:
+    """Open the database of the directory *place*, or at the address *place*, in one read transaction."""
+    with _read(place) as (db, started):
         if not started:
-            raise ConfigError(f"{directory}: {NAME} is empty, because its crawl has not started; run archiver resume")
+            raise ConfigError(f"{place}: {NAME} is empty, because its crawl has not started; run archiver resume")
         db.execute("BEGIN")
         yield db
 
@@ -122,17 +122,17 @@ def without_crawl(directory: Path) -> str:
 
 
 @contextmanager
-def _read(directory: Path) -> Iterator[tuple[Reader, bool]]:
-    """Open crawl.db of *directory*; the second value is False if the database is empty."""
-    path = directory / NAME
-    if address := address_of(path):
-        from archiver.frontier import postgres  # noqa: PLC0415 - an extra, which only such a crawl needs
+def _read(place: Path | str) -> Iterator[tuple[Reader, bool]]:
+    """Open the database of *place*; the second value is False if the database is empty."""
+    path = Path(place) / NAME
+    if address := place if isinstance(place, str) else address_of(path):
+        from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
 
-        with postgres.reading(address) as (server, started):
-            yield server, started
+        with postgres_reading.reading(address) as (server, started):
+            yield postgres_reading.PortionReader(server), started
         return
     if not path.is_file():
-        raise ConfigError(without_crawl(directory))
+        raise ConfigError(without_crawl(path.parent))
     try:
         with closing(_connect(path)) as db:
             started = check_schema(db, path)

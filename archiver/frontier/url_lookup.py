@@ -73,6 +73,7 @@ class StoredCapture:
     truncated: str
     revisit: str = ""  # a word of `Profile`
     language: str = ""  # Accept-Language of a further visit
+    machine: str = ""  # whose directory holds the file, if several crawl together
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ SELECT url, hop, path FROM way ORDER BY step DESC
 _CAPTURES = """
 SELECT timestamp, captures.status, mime, received, duration, payload_digest,
        CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, revisit,
-       language
+       language, machine
 FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY captures.id DESC LIMIT ?
 """
 _HOST = """

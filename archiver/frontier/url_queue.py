@@ -11,14 +11,14 @@ reads.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from archiver import humanize, url
 from archiver.errors import Failure
 from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
-from archiver.frontier.connection import Connection
+from archiver.frontier.connection import Connection, Values
 from archiver.frontier.leases import HELD_BY_OTHERS, at_present, until_free
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
 from archiver.frontier.recent_links import Found, distance
@@ -94,6 +94,11 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
     return Counter((*places, *(host for _, host in revived))), idle
 
 
+def add_found(db: Connection, links: Sequence[Found]) -> int:
+    """Add *links* and return the number of new URLs."""
+    return add_links(db, links)[0].total()
+
+
 def moves_seed(links: Iterable[NewUrl]) -> bool:
     """Return True if one of *links* is the target of a seed's redirect, by which the scope may grow."""
     return any(new.hop is Hop.REDIRECT and not new.path.strip(Hop.REDIRECT) for new in links)
@@ -158,12 +163,22 @@ def _seeds(db: Connection, rows: Collection[int]) -> dict[int, int | None]:
     return {int(row[0]): row[1] for row in found}
 
 
+ADD_HOSTS = "INSERT INTO hosts (key) SELECT value FROM json_each(?) WHERE TRUE ON CONFLICT DO NOTHING"
+
+
 def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
     """Return the row of each host. Hosts without a row get one."""
-    wanted = json.dumps(sorted(keys))
-    db.execute("INSERT INTO hosts (key) SELECT value FROM json_each(?) WHERE TRUE ON CONFLICT DO NOTHING", (wanted,))
-    found = db.rows("SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,))
-    return {str(row[0]): int(row[1]) for row in found}
+    wanted = sorted(keys)
+    found = _known_hosts(db, wanted)
+    if new := [key for key in wanted if key not in found]:
+        db.execute(ADD_HOSTS, (json.dumps(new),))
+        found |= _known_hosts(db, new)
+    return found
+
+
+def _known_hosts(db: Connection, keys: Sequence[str]) -> dict[str, int]:
+    known = "SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))"
+    return {str(row[0]): int(row[1]) for row in db.rows(known, (json.dumps(keys),))}
 
 
 KNOWN_EARLIER = "SELECT urls.url FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
@@ -235,7 +250,13 @@ SELECT hosts.id, hosts.key, hosts.not_before, hosts.robots, robots.status, robot
        hosts.blocked_since
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
-MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND not_before <= :due AND {free} ORDER BY not_before, id"
+MAY_BE_DUE = """
+SELECT not_before, id FROM hosts
+WHERE waiting > 0 AND not_before <= :due AND (not_before, id) > (:since, :last) AND {free}
+ORDER BY not_before, id LIMIT :page
+"""
+LONG_AGO = -1e18  # before all times
+PAGES = (256, 16_384)  # hosts that one statement reads: at first, and at most
 DUE = f"""{HOST_COLUMNS}
 WHERE hosts.id IN (SELECT value FROM json_each(?)) AND {HAS_DUE}
 ORDER BY hosts.not_before, hosts.id LIMIT ?
@@ -266,13 +287,24 @@ def due_hosts(
     among = frozenset(leased)
     me = at_present(db, crawler)
     free = "TRUE" if until_free(db, me) == NEVER else f"NOT {HELD_BY_OTHERS}"
-    candidates = db.execute(MAY_BE_DUE.format(free=free), {"due": now, **me._asdict()})
-    others = (row[0] for row in candidates if row[0] not in among)
+    values = {"due": now, **me._asdict()}
+    others = (row for row in _may_be_due(db, MAY_BE_DUE.format(free=free), values) if row not in among)
     while len(found) < most and (next_ones := list(islice(others, min(most, 1000)))):
         ids = json.dumps(next_ones)
-        values = (ids, json.dumps(_spent(db, ids, quotas)), now, now, most - len(found))
-        found += map(_host, db.rows(DUE, values))
+        some = (ids, json.dumps(_spent(db, ids, quotas)), now, now, most - len(found))
+        found += map(_host, db.rows(DUE, some))
     return found
+
+
+def _may_be_due(db: Connection, sql: str, values: Mapping[str, object]) -> Iterator[int]:
+    """Yield the hosts that *sql* finds, each once, reading few of them if few are wanted."""
+    since, last, page = LONG_AGO, 0, PAGES[0]
+    seen: set[int] = set()  # others may write between two statements
+    while rows := db.rows(sql, {**values, "since": since, "last": last, "page": page}):
+        yield from (row for _, row in rows if row not in seen)
+        seen.update(row for _, row in rows)
+        since, last = rows[-1]
+        page = min(4 * page, PAGES[1])
 
 
 def _spent(db: Connection, ids: str, quotas: Quotas) -> list[int]:
@@ -292,7 +324,13 @@ def host_rows(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
 
 def windows(db: Connection, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
     """Return the next URLs of each of the hosts *wanted*."""
-    return [_window(db, each, now) for each in wanted]
+    queries: list[tuple[str, Values]] = []
+    for each in wanted:
+        which = LEADS_TO_ROBOTS if each.prerequisites else ""
+        queries.append((NEXT.format(which=which), (each.host, now, each.most)))
+        queries.append((COUNTED.format(which=which), (now, each.host)))
+    found = db.each(queries)
+    return [_window(urls, *counts) for urls, counts in zip(found[::2], found[1::2], strict=True)]
 
 
 def count_waiting(db: Connection, hosts: Iterable[int]) -> int:
@@ -312,11 +350,9 @@ def next_due(db: Connection, now: float, crawler: int) -> float:
     return min(*times, now + until_free(db, at_present(db, crawler)), NEVER)
 
 
-def _window(db: Connection, wanted: HostWindow, now: float) -> UrlWindow:
-    which = LEADS_TO_ROBOTS if wanted.prerequisites else ""
-    found = db.rows(NEXT.format(which=which), (wanted.host, now, wanted.most))
-    due, *numbers = db.row(COUNTED.format(which=which), (now, wanted.host))
-    return UrlWindow(tuple(map(claim_of, found)), NEVER if due is None else float(due), *numbers)
+def _window(urls: Iterable[Any], counts: Any) -> UrlWindow:
+    due, *numbers = counts
+    return UrlWindow(tuple(map(claim_of, urls)), NEVER if due is None else float(due), *numbers)
 
 
 def _host(row: Any) -> HostRow:

@@ -19,6 +19,7 @@ from archiver.policy.robots import Rules
 
 AFTER_PROBE = 1.0  # seconds until we know the result of a probe: it is to be one request, not two
 SITE_BITS = 64  # of an IPv6 address: one machine commonly has all addresses of such a network
+LEAST_WINDOW, MOST_WINDOW = 32, 256  # URLs of one host in memory
 NEVER = float("inf")
 
 
@@ -138,6 +139,7 @@ class LeasedHost:
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)  # URLs handed out and not settled
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the current refill began
+    handed_out: int = 0  # URLs since the latest refill
     active: int = 0
     done: int = 0
     waiting: int = 0  # URLs in the frontier, as of the latest refill
@@ -188,6 +190,14 @@ class LeasedHost:
         """True if nothing is under way, so that another crawler could take it over."""
         return not (self.active or self.outstanding or self.needs_refill)
 
+    @property
+    def window_size(self) -> int:
+        """The number of URLs for the next refill: twice as many as were handed out since the latest one.
+
+        Each batch that finds links of the host leads to a refill, so what is left over is read again each time.
+        """
+        return max(LEAST_WINDOW, min(2 * self.handed_out, MOST_WINDOW))
+
     def leave(self) -> None:
         """Hand out no more URLs."""
         self.leaving, self.later = True, NEVER
@@ -228,7 +238,7 @@ class LeasedHost:
         self.window = [(claim.priority, claim.id, claim) for claim in claims if claim.id not in self.touched]
         heapq.heapify(self.window)
         self.touched.clear()
-        self.later, self.waiting = later, waiting
+        self.later, self.waiting, self.handed_out = later, waiting, 0
 
     def take(self, turn: int, now: float) -> Claim:
         """Hand out the next URL, in this *turn* of all hosts."""
@@ -237,6 +247,7 @@ class LeasedHost:
         self.outstanding.add(claim.id)
         self.touched.add(claim.id)
         self.waiting -= 1
+        self.handed_out += 1
         self.occupy(now)
         return claim
 

@@ -14,8 +14,9 @@ may name only regular files in its own folder or below, and blocks have a maximu
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
+from itertools import count, islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -144,6 +145,26 @@ def is_zipnum(path: Path) -> bool:
         except ArchiveError:
             return False
         return any(first) or not file.tell()
+
+
+BLOCK = 3000  # lines in a block, as in the indexes of others
+
+
+def write_blocks(lines: Iterable[bytes], write: Callable[[bytes], object], part: str) -> Iterator[bytes]:
+    """Write the sorted index *lines* in compressed blocks, and yield the lines of the key file, as pywb reads them.
+
+    *part* is the name by which the .loc file knows where the blocks are.
+    """
+    whole, offset = iter(lines), 0
+    for number in count():
+        block = list(islice(whole, BLOCK))
+        if not block:
+            return
+        packed = gzip.compress(b"".join(block), 6, mtime=0)
+        write(packed)
+        first = b" ".join(block[0].split(b" ", 2)[:2])
+        yield b"%b\t%b\t%d\t%d\t%d\n" % (first, part.encode(), offset, len(packed), number + 1)
+        offset += len(packed)
 
 
 class Cluster:

@@ -137,6 +137,8 @@ def test_passwords_in_files_are_not_told(text: str, tmp_path: Path) -> None:
         ("http://h/@user and http://h/?a@b", "http://h/@user and http://h/?a@b"),
         ("write to a@b.example, 10:30", "write to a@b.example, 10:30"),
         ("'http://a:b@c@h'", "'http://…@h'"),
+        ("postgresql://me@h/x postgres://me@h/x", "postgresql://me@h/x postgres://me@h/x"),
+        ("postgresql://me:b@h/x postgresql://a@b@h/x", "postgresql://…@h/x postgresql://…@h/x"),
     ],
 )
 def test_what_counts_as_a_password(text: str, shown: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.frontier import totals
 from archiver.frontier.connection import Reader
 from archiver.tools.report import files, verdict
@@ -100,7 +101,7 @@ def test_counts(db: Reader) -> None:
 
 def test_files(crawl: Path, db: Reader) -> None:
     found = read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
-    files.write_reports(crawl, db, found, NOW)
+    files.write_reports(NamedCrawl.in_directory(crawl), db, found, crawl / "reports", NOW)
     folder = crawl / "reports"
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         [
@@ -132,7 +133,7 @@ def test_files_are_replaced_whole(crawl: Path, db: Reader) -> None:
     folder.mkdir()
     (folder / "summary.txt").write_text("old")
     (folder / "summary.txt.tmp").write_text("left by a crash")
-    files.write_reports(crawl, db, read_summary(db), NOW)
+    files.write_reports(NamedCrawl.in_directory(crawl), db, read_summary(db), crawl / "reports", NOW)
     assert (folder / "summary.txt").read_text().startswith("URLs      3 archived")
     assert not list(folder.glob("*.tmp"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.settings import Settings, with_values
 from archiver.config.toml import render
 from archiver.frontier import figures
@@ -48,7 +49,7 @@ def empty(directory: Path) -> Iterator[sqlite3.Connection]:
 
 def report(directory: Path, ending: str = "", run: FinishedRun | None = None) -> CrawlReport:
     with open_totals(directory) as db:
-        return files.read_report(directory, db, read_summary(db, ending, run), NOW)
+        return files.read_report(NamedCrawl.in_directory(directory), db, read_summary(db, ending, run), NOW)
 
 
 def parsed(told: CrawlReport) -> etree._Element:
@@ -144,7 +145,7 @@ def test_heritrix_reports(tmp_path: Path) -> None:
     """Column for column: names, order, and the space at the end of a line of hosts."""
     handmade_crawls.finished(tmp_path, NOW)
     with open_totals(tmp_path) as db:
-        files.write_reports(tmp_path, db, read_summary(db), NOW)
+        files.write_reports(NamedCrawl.in_directory(tmp_path), db, read_summary(db), tmp_path / "reports", NOW)
     told = {path.name: path.read_text() for path in (tmp_path / "reports").glob("*-report.txt")}
     assert told["hosts-report.txt"].splitlines()[:3] == [
         HOSTS,
@@ -305,7 +306,9 @@ def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
     writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
     writer.commit()
     with open_totals(tmp_path) as db:
-        assert files.read_report(tmp_path, db, read_summary(db), NOW).summary.totals.archived == 4
+        assert (
+            files.read_report(NamedCrawl.in_directory(tmp_path), db, read_summary(db), NOW).summary.totals.archived == 4
+        )
         writer.execute("UPDATE urls SET state = 'waiting' WHERE id = 10")
         writer.commit()
     writer.close()

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from archiver.cli import add, retry, verify
-from archiver.cli.directory import read_settings
+from archiver.collection.settings_file import read_settings
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl import build
+from archiver.crawl.recovery import rebuild
 from archiver.crawl.stats import CrawlEnding
 from archiver.errors import ConfigError
 from archiver.frontier.port import Written
@@ -24,22 +25,11 @@ from archiver.policy.limits import ThrottleState
 from fixtures.archives import rows, states
 from fixtures.crawl_in_process import settings
 from fixtures.flag import Flag, Gate
-from fixtures.log import Row
-from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable, in_turn, keep
+from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, in_turn, keep, raising
 from fixtures.sites import message, ok, page
 
 FOREIGN = "127.0.0.2"
 NOTHING: tuple[str, ...] = ()
-
-
-def raising(flag: Flag, route: Route) -> Callable[[Row], Sendable]:
-    """*route*, and the flag is up as soon as it is asked for."""
-
-    def answer(row: Row) -> Sendable:
-        flag.raise_()
-        return route(row) if callable(route) else route
-
-    return answer
 
 
 def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> CrawlEnding:
@@ -308,7 +298,7 @@ def test_what_is_due_again_survives_a_lost_database(tmp_path: Path) -> None:
         crawl(tmp_path, wanted)
         retried(tmp_path, server.url())
         resumed(tmp_path)
-        asyncio.run(build.rebuilt(tmp_path, wanted, lambda *_: None))
+        asyncio.run(rebuild.rebuilt(tmp_path, wanted, lambda *_: None))
     assert rows(tmp_path, "SELECT state, status, requeued FROM urls WHERE priority > 0") == [("archived", 200, 1)]
     sound(tmp_path)
 

@@ -11,7 +11,8 @@ import pytest
 from archiver.config import toml
 from archiver.config.host_rules import HOST_RULE
 from archiver.config.settings import Settings, with_values
-from archiver.crawl.build import open_crawl, rebuilt
+from archiver.crawl.build import open_crawl
+from archiver.crawl.recovery.rebuild import rebuilt
 from archiver.model import ExitCode
 from fixtures import crawl_in_process
 from fixtures.archives import captured, rows, states

@@ -10,7 +10,7 @@ import pytest
 from archiver.cli import entry
 from archiver.collection import reindex
 from archiver.collection.index import INDEX
-from archiver.crawl.build import rebuilt
+from archiver.crawl.recovery.rebuild import rebuilt
 from archiver.model import ExitCode
 from archiver.tools.verify.collection import verify
 from fixtures.archives import rows, warcs

@@ -118,8 +118,8 @@ def test_the_command_says_the_same_and_writes_nothing(crawled: Crawled) -> None:
     ("arguments", "told"),
     [
         (("nowhere",), "nowhere does not exist"),
-        (("c", "-o", "c"), "-o c is a directory; give the name of a file, such as report.html"),
-        (("c", "-o", "no/where.txt"), "-o no/where.txt cannot be written: its folder does not exist; give"),
+        (("c", "-o", "c"), "-o c holds a crawl; name a file such as report.html, or a folder of its own"),
+        (("c", "-o", "no/where.txt"), "-o no/where.txt cannot be written: its folder does not exist; name a file"),
     ],
 )
 def test_what_cannot_be_done(crawled: Crawled, arguments: tuple[str, ...], told: str) -> None:

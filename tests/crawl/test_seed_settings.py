@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archiver.cli import add, entry
-from archiver.cli.directory import read_settings
+from archiver.collection.settings_file import read_settings
 from archiver.config import toml
 from archiver.config.seeds import read_seed
 from archiver.config.settings import Settings, with_values

@@ -75,5 +75,6 @@ def test_no_burst_after_it(tmp_path: Path, late: ThreadDelay) -> None:
             process.send_signal(signal.SIGCONT)
             code, err = ended(process)
         assert code == ExitCode.DONE, err
-        assert server.log.most_starts(late.within(1)) <= 10
+        # A burst would bring the 20 that were missed besides the 10 of a second; a busy machine delays a few.
+        assert server.log.most_starts(late.within(1)) <= 15
     assert len(arrivals) == len(links) + 1

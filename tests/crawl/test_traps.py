@@ -9,7 +9,7 @@ import pytest
 
 from archiver.cli.retry import retry_held
 from archiver.config.option_types import Rate
-from archiver.crawl import build
+from archiver.crawl.recovery import rebuild
 from archiver.frontier.retry import HeldPattern, held_patterns
 from archiver.model import ExitCode
 from archiver.tools.verify.collection import verify
@@ -185,7 +185,7 @@ def test_a_lost_database_brings_held_urls_back(tmp_path: Path) -> None:
         before, asked = rows(tmp_path, HELD), len(server.log)
         assert len(before) > 1
         assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'held' AND settled > 0") > [(0,)]
-        asyncio.run(build.rebuilt(tmp_path, wanted, lambda *_: None))
+        asyncio.run(rebuild.rebuilt(tmp_path, wanted, lambda *_: None))
         assert crawl(tmp_path, server.url(), trap_budget=20, resume=True).code is ExitCode.DONE
         assert len(server.log) == asked
     assert {url for url, _ in rows(tmp_path, HELD)} == {url for url, _ in before}

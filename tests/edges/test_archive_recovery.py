@@ -20,7 +20,8 @@ import pytest
 from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.scope_settings import ScopeSettings
-from archiver.crawl.recovery.recover import Rebuild, RebuildResult, Recovered, Recovery
+from archiver.crawl.recovery.rebuild import Rebuild, RebuildResult
+from archiver.crawl.recovery.recover import Recovered, Recovery
 from archiver.crawl.recovery.scan import ScannedVisit, survey
 from archiver.crawl.visit import conclude
 from archiver.crawl.visit_rules import HostVisitRules, VisitRules

@@ -18,7 +18,8 @@ from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.scope_settings import ScopeSettings
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.crawl.recovery.recover import Rebuild, Recovery
+from archiver.crawl.recovery.rebuild import Rebuild
+from archiver.crawl.recovery.recover import Recovery
 from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
 from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.fetch.spool import MemoryBlock

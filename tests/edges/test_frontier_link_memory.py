@@ -1,9 +1,8 @@
 """Links that need not be looked up again: with the memory of them the database holds the same as without, always."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -67,15 +66,18 @@ async def lived(folder: Path, life: Sequence[Any], offers: RecentLinks) -> list[
     return rows(folder, "SELECT * FROM urls ORDER BY id") + rows(folder, "SELECT * FROM hosts ORDER BY id")
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.lists(st.one_of(SETTLED, SETTLED, SETTLED, OTHERS), max_size=14))
-def test_a_life_with_the_memory_is_one_without(life: list[Any]) -> None:
-    told = []
-    for offers in (RecentLinks(), RecentLinks(2), NoOffers()):
-        with TemporaryDirectory() as folder:
-            told.append(asyncio.run(lived(Path(folder), life, offers)))
-    assert told[0] == told[2]
-    assert told[1] == told[2]
+def test_a_life_with_the_memory_is_one_without(new_crawl: Callable[[], Path], request: pytest.FixtureRequest) -> None:
+    examples = 4 if request.node.get_closest_marker("postgres") else 10
+
+    @settings(max_examples=examples, deadline=None)
+    @given(st.lists(st.one_of(SETTLED, SETTLED, SETTLED, OTHERS), max_size=14))
+    def test(life: list[Any]) -> None:
+        offers = (RecentLinks(), RecentLinks(2), NoOffers())
+        told = [asyncio.run(lived(new_crawl(), life, each)) for each in offers]
+        assert told[0] == told[2]
+        assert told[1] == told[2]
+
+    test()
 
 
 def links_of(count: int, padding: str = "") -> list[NewUrl]:

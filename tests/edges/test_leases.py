@@ -1,17 +1,22 @@
 """Leases of politeness groups, with two crawlers on one real database: see docs/decisions/0060."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import pytest
 
+from archiver.config.option_types import Rate
+from archiver.config.settings import Settings, SettingsByHost
+from archiver.crawl.leases import Leases
+from archiver.crawl.rules import GroupsOfHosts
 from archiver.frontier import totals
-from archiver.frontier.port import LEASE
+from archiver.frontier.port import LEASE, HostRow
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Event
-from archiver.policy.limits import ThrottleState
+from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
+from archiver.policy.schedule import Schedule
 from fixtures.archives import rows
 from fixtures.queued_urls import SEEDS
 from fixtures.two_crawlers import SetClock, stored, two_crawlers
@@ -237,5 +242,38 @@ def test_numbers_of_crawlers_are_never_used_again(both: Callable[[Test], None]) 
             await other.join()
             ago = await other.lease({1: "1"})
             assert ago == {1: 0.0}
+
+    both(test)
+
+
+class Overtaken(SqliteFrontier):
+    """The frontier of a crawler that another one overtakes between its first look and its lease."""
+
+    faster: SqliteFrontier | None = None
+
+    async def due_hosts(
+        self, now: float, most: int, leased: Collection[int], quotas: Quotas = NO_QUOTAS
+    ) -> list[HostRow]:
+        rows = await super().due_hosts(now, most, leased, quotas)
+        faster, self.faster = self.faster, None
+        if faster is not None:
+            await faster.lease({row.id: str(row.id) for row in rows})
+        return rows
+
+
+@pytest.mark.parametrize(("most", "left"), [(1, [2]), (2, [])])
+def test_a_crawler_looks_again_if_another_took_what_it_found(
+    both: Callable[[Test], None], crawl_folder: Path, most: int, left: list[int]
+) -> None:
+    settings = SettingsByHost(Settings())
+    groups = GroupsOfHosts(settings.common.politeness, settings, SEEDS)
+
+    async def test(one: SqliteFrontier, other: SqliteFrontier, clock: SetClock) -> None:
+        async with await Overtaken.open(crawl_folder / "crawl.db", clock.now) as frontier:
+            leases = Leases(frontier, Schedule(Rate(0), 1), clock, "slow", 2)
+            await leases.begin()
+            frontier.faster = one
+            assert [row.id for row in await leases.take_due(NOW, most, Quotas(settings), groups)] == left
+            assert await due(other) == []
 
     both(test)

@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -9,15 +11,21 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import database
+from archiver.frontier import database, leases, url_queue
 from archiver.frontier.address import write_address
 from archiver.frontier.dialect import translate
+from archiver.frontier.port import HostWindow
+from archiver.frontier.postgres import PostgresConnection, persist, unreachable
+from archiver.frontier.postgres_reading import PORTION
 from archiver.frontier.sqlite import SqliteFrontier
+from archiver.frontier.totals import open_totals
 from archiver.model import Event, Hop, NewUrl, Settlement
 from fixtures.archives import database_rows
-from fixtures.postgres import LostAnswers, PostgresServer
+from fixtures.postgres import LostAnswers, PostgresServer, wait_for
 from fixtures.queued_urls import waiting
 from fixtures.two_crawlers import stored
 
@@ -51,7 +59,9 @@ def test_the_tables_have_the_columns_of_sqlite(tmp_path: Path, address: str) -> 
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
         "ORDER BY table_name, ordinal_position"
     )
-    found = [row for row in database_rows(tmp_path / "crawl.db", columns) if row[0] != "versions"]
+    found = [
+        row for row in database_rows(tmp_path / "crawl.db", columns) if row[0] != "versions" and row[1] != "has_waiting"
+    ]
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.executescript(database.schema_script())
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
@@ -66,7 +76,11 @@ def test_the_tables_have_the_columns_of_sqlite(tmp_path: Path, address: str) -> 
         ("SELECT :now, '://', x::bigint", "SELECT %(now)s, '://', x::bigint"),
         (
             "urls.id IN (SELECT value FROM json_each(:rows))",
-            "urls.id IN (SELECT jsonb_array_elements_text(%(rows)s::jsonb)::bigint)",
+            "urls.id = ANY(translate(%(rows)s, '[]', '{}')::bigint[])",
+        ),
+        (
+            "hosts.id NOT IN (SELECT value FROM json_each(?))",
+            "hosts.id <> ALL(translate(%s, '[]', '{}')::bigint[])",
         ),
         (
             "urls.url IN (SELECT value FROM json_each(?))",
@@ -79,6 +93,43 @@ def test_the_tables_have_the_columns_of_sqlite(tmp_path: Path, address: str) -> 
 )
 def test_a_statement_in_the_words_of_postgresql(sql: str, expected: str) -> None:
     assert translate(sql) == expected
+
+
+def test_an_index_finds_hosts_that_may_be_due_in_order(tmp_path: Path, address: str) -> None:
+    """So a look at the queue takes as long with a million hosts as with ten thousand."""
+
+    async def made() -> None:
+        await (await opened(tmp_path, address)).close()
+
+    asyncio.run(made())
+    sql = translate(url_queue.MAY_BE_DUE.format(free=f"NOT {leases.HELD_BY_OTHERS}"))
+    given = {"due": 1e9, "since": 0.0, "last": 5000, "page": 256, "crawler": 1, "now": 0.0}
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute("INSERT INTO hosts (key, waiting) SELECT n, 1 FROM generate_series(1, 10000) AS n")
+        db.execute("ANALYZE")
+        plan = "\n".join(row[0] for row in db.execute(f"EXPLAIN {sql}".encode(), given))
+    assert "Index Only Scan using hosts_waiting" in plan or "Index Scan using hosts_waiting" in plan, plan
+    assert "Sort" not in plan, plan
+
+
+TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]))
+NUMBERS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1)
+
+
+def test_rows_pass_through_arrays(address: str) -> None:
+    """Any text, number or NULL beside a key, also in a column of which all are NULL."""
+    db = PostgresConnection(address)
+    select = "WITH given (key, a, b, c) AS (VALUES {rows}) SELECT a, b, c FROM given ORDER BY key"
+
+    @given(rows=st.lists(st.tuples(TEXTS, NUMBERS, st.none() | st.floats(allow_nan=False) | st.integers(0, 9))))
+    def test(rows: list[tuple[str | None, int | None, float | None]]) -> None:
+        found = db.many(select, [(key, *row) for key, row in enumerate(rows)])
+        assert found == [(a and a.replace("\0", "\ufffd"), b, c) for a, b, c in rows]
+
+    try:
+        test()
+    finally:
+        db.close()
 
 
 def test_a_url_longer_than_an_entry_of_an_index_is_known_once(tmp_path: Path, address: str) -> None:
@@ -105,6 +156,25 @@ def test_text_with_nul_is_stored_without_it(tmp_path: Path, address: str) -> Non
 
     asyncio.run(test())
     assert database_rows(tmp_path / "crawl.db", "SELECT note FROM urls") == [("a\ufffdb",)]
+
+
+def test_windows_are_read_again_on_a_new_connection(tmp_path: Path, address: str) -> None:
+    """Their statements go to the server together."""
+
+    async def test() -> None:
+        async with await opened(tmp_path, address) as frontier:
+            await frontier.add_seeds([SEED, f"{SEED}b", "http://b.example/"])
+            wanted = [HostWindow(row.id, 9, prerequisites=False) for row in await frontier.due_hosts(1.0, 9, ())]
+            first = await frontier.windows(wanted, 1.0)
+            assert sorted(len(each.claims) for each in first) == [1, 2]
+            with psycopg.connect(address, autocommit=True) as db:
+                db.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            assert await frontier.windows(wanted, 1.0) == first
+
+    asyncio.run(test())
 
 
 def test_a_lost_connection_is_made_again(tmp_path: Path, address: str) -> None:
@@ -147,6 +217,25 @@ def test_a_commit_whose_answer_is_lost_counts_once(tmp_path: Path, address: str)
     assert database_rows(tmp_path / "crawl.db", "SELECT received FROM hosts") == [(27,)]
 
 
+def test_a_long_result_is_read_in_portions(tmp_path: Path, address: str) -> None:
+    """It need not fit into memory, other queries may come in between, and its beginning is there at once."""
+
+    async def made() -> None:
+        async with await opened(tmp_path, address) as frontier:
+            await frontier.add_seeds([f"{SEED}{number}" for number in range(PORTION + 2)])
+
+    asyncio.run(made())
+    with open_totals(address) as db:
+        endless = iter(db.execute("SELECT generate_series(1, 1000000000000)"))
+        other = iter(db.execute("WITH seed AS (SELECT url FROM urls) SELECT url FROM seed ORDER BY url"))
+        assert [next(endless) for _ in range(3)] == [(1,), (2,), (3,)]
+        assert len(list(other)) == PORTION + 2
+        assert db.execute("SELECT count(*) FROM urls").fetchone() == (PORTION + 2,)
+        assert len(list(db.execute("SELECT 1 FROM urls LIMIT ?", (PORTION,)))) == PORTION
+        assert next(endless) == (4,)
+        assert db.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1h",)
+
+
 @pytest.mark.parametrize(
     ("address", "error", "words"),
     [
@@ -160,8 +249,129 @@ def test_an_address_without_a_database(tmp_path: Path, address: str, error: type
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "address", ["postgresql://tester@nowhere.invalid/none", "postgresql://tester@127.0.0.1:{}/none"]
+)
+def test_a_server_that_refuses_is_not_waited_for(postgres_server: PostgresServer | None, address: str) -> None:
+    """It has no such name or no such database: the next connection tells."""
+    if postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
+    assert list(unreachable(address.format(postgres_server.port))) == []
+
+
+def test_waiting_for_a_server_in_vain() -> None:
+    reasons = unreachable("postgresql://tester@127.0.0.1:1/none", 0.2)
+    assert next(reasons) == "Connection refused"
+    with pytest.raises(ArchiveError, match=r"127\.0\.0\.1:1/none: Connection refused; start the server, then run the"):
+        deque(reasons)
+
+
 def test_another_schema_is_refused(tmp_path: Path, address: str) -> None:
     with psycopg.connect(address, autocommit=True) as db:
         db.execute("CREATE TABLE urls (url TEXT)")
     with pytest.raises(ConfigError, match="has a table urls that archiver has not made"):
         asyncio.run(opened(tmp_path, address))
+
+
+def test_after_waiting_in_vain_no_further_step_waits(postgres_server: PostgresServer | None) -> None:
+    """A crawl ends in several steps, each of which asks the database."""
+    if postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
+    made: list[int] = []
+
+    class Counted(PostgresConnection):
+        def connect_again(self) -> None:
+            made.append(1)
+            super().connect_again()
+
+    with LostAnswers(postgres_server.port, 0) as proxy:
+        db = Counted(f"postgresql://tester@127.0.0.1:{proxy.port}/postgres")
+    db.patience = 0.5
+    for most in (6, 1):
+        made.clear()
+        with pytest.raises(psycopg.OperationalError):
+            persist(db, lambda it: it.row("SELECT 1"))
+        assert 1 <= len(made) <= most
+
+
+def test_a_run_goes_on_while_a_server_has_lost_its_sessions(tmp_path: Path, address: str) -> None:
+    """After a restart of the server a machine is still alive by its lease, although no session holds its lock.
+
+    If a machine that comes first then began a new run, two crawlers would ask the same hosts.
+    """
+
+    async def machine(name: str) -> SqliteFrontier:
+        folder = tmp_path / name
+        folder.mkdir()
+        write_address(folder / "crawl.db", address, name)
+        frontier: SqliteFrontier = await SqliteFrontier.open(folder / "crawl.db")
+        return frontier
+
+    async def check() -> None:
+        async with await machine("one") as one, await machine("two") as two:
+            began = await one.enter_run("host:/one", (), 1000.0)
+            await one.join("one~1")
+            await one.add_seeds([SEED])
+            (host,) = await one.due_hosts(1000.0, 1, ())
+            assert await one.lease({host.id: host.key})
+            with psycopg.connect(address, autocommit=True) as server:
+                server.execute(
+                    b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    b"WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
+                )
+            assert await two.enter_run("host:/two", (), 2000.0) == began
+            await two.join("two~1")
+            assert await two.lease({host.id: host.key}) == {}
+            assert await one.renew()
+            assert await two.others_run()  # it has its lock again
+            await two.leave({})
+            assert await two.end_run(0, "done", 3000.0)  # one goes on
+            await one.leave({})
+            assert not await one.end_run(0, "done", 4000.0)
+
+    asyncio.run(check())
+
+
+def test_a_crawler_that_a_new_run_has_forgotten_owns_nothing(tmp_path: Path, address: str) -> None:
+    async def check() -> None:
+        async with await opened(tmp_path, address) as frontier:
+            await frontier.join("one~1")
+            await frontier.add_seeds([SEED])
+            (host,) = await frontier.due_hosts(1000.0, 1, ())
+            assert await frontier.lease({host.id: host.key})
+            with psycopg.connect(address, autocommit=True) as server:
+                server.execute(b"DELETE FROM leases")
+                server.execute(b"DELETE FROM crawlers")
+            assert await frontier.lease({host.id: host.key}) == {}
+            assert not await frontier.renew()
+
+    asyncio.run(check())
+
+
+def test_a_commit_that_is_ended_while_it_waits_for_a_standby_took_place(tmp_path: Path, address: str) -> None:
+    """The server says that it ends the session, but the transaction is committed already; it is not done again."""
+
+    def add(db: Any) -> None:
+        with db.transaction():
+            db.execute("INSERT INTO done VALUES (1)")
+
+    async def made() -> None:
+        await (await opened(tmp_path, address)).close()
+
+    asyncio.run(made())
+    with psycopg.connect(address, autocommit=True) as server, ThreadPoolExecutor(1) as thread:
+        server.execute(b"CREATE TABLE done (number INTEGER)")
+        db = PostgresConnection(address)
+        server.execute(b"ALTER SYSTEM SET synchronous_standby_names = '*'")
+        try:
+            server.execute(b"SELECT pg_reload_conf()")
+            wait_for(address, "SELECT 1 WHERE current_setting('synchronous_standby_names') = '*'")
+            working = thread.submit(persist, db, add)
+            wait_for(address, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            server.execute(b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        finally:
+            server.execute(b"ALTER SYSTEM RESET synchronous_standby_names")
+            server.execute(b"SELECT pg_reload_conf()")
+        working.result()
+        db.close()
+        assert server.execute(b"SELECT count(*) FROM done").fetchone() == (1,)

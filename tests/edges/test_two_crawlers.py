@@ -1,18 +1,18 @@
-"""Two crawlers on one crawl.db, in any order of steps, of which each may stand still or die at any time.
+"""Two crawlers on one database, in any order of steps, of which each may stand still or die at any time.
 
 The machine checks the invariants of docs/decisions/0060: who may start a request, how often requests start on a group,
 that each URL is settled once, and that each capture is known.
 """
 
 import asyncio
-import shutil
-import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from archiver.config.option_types import Rate
 from archiver.crawl.leases import Leases
@@ -94,10 +94,10 @@ class Crawler:
 class TwoCrawlers(RuleBasedStateMachine):
     """The rules are the steps of the crawlers, and time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__()
         self.time = SetClock()
-        self.folder = Path(tempfile.mkdtemp())
+        self.folder = folder
         self.runner = asyncio.Runner()
         self.files = 0
         self.starts: dict[str, list[float]] = defaultdict(list)
@@ -117,7 +117,6 @@ class TwoCrawlers(RuleBasedStateMachine):
         for crawler in self.crawlers:
             self.runner.run(crawler.frontier.close())
         self.runner.close()
-        shutil.rmtree(self.folder)
 
     @rule(seconds=st.sampled_from([10.0, INTERVAL, LEASE, LEASE]), alive=st.sampled_from([(0, 1), (0,), (1,)]))
     def pass_time(self, seconds: float, alive: tuple[int, ...]) -> None:
@@ -208,13 +207,15 @@ class TwoCrawlers(RuleBasedStateMachine):
         assert counts.received == 9 * self.captures
 
 
-TwoCrawlers.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
-TestTwoCrawlers = TwoCrawlers.TestCase
+def test_any_order_of_steps(new_crawl: Callable[[], Path], request: pytest.FixtureRequest) -> None:
+    examples = 10 if request.node.get_closest_marker("postgres") else 40
+    patient = settings(max_examples=examples, stateful_step_count=20, deadline=None)
+    run_state_machine_as_test(lambda: TwoCrawlers(new_crawl()), settings=patient)  # type: ignore[arg-type]
 
 
-def test_a_url_whose_lease_was_lost_is_settled_by_its_new_crawler() -> None:
+def test_a_url_whose_lease_was_lost_is_settled_by_its_new_crawler(new_crawl: Callable[[], Path]) -> None:
     """One sequence of steps that the machine seldom finds."""
-    machine = TwoCrawlers()
+    machine = TwoCrawlers(new_crawl())
     try:
         machine.start(0, both_look_first=True)
         first = [claim.url for claim in machine.crawlers[0].under_way]

@@ -10,12 +10,17 @@ import pytest
 from archiver.warc.reader import read_records
 from fixtures import reference
 from fixtures.command_definitions import COMMANDS
-from fixtures.documented_commands import GUIDE, OTHERS, ExampleSite, Reader, Step, examples, steps
+from fixtures.documented_commands import DATABASE, GUIDE, OTHERS, ExampleSite, Reader, Step, examples, steps
 from fixtures.forks import Forks
+from fixtures.postgres import PostgresServer
 
 POSTED = {"requestBody", "method"}  # a crawl sends no POST
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
 VARIANT = {"acceptLanguage"}  # and one language
+
+
+def _names_a_database(command: str) -> bool:
+    return any(DATABASE.search(step.line) for step in examples(command, COMMANDS[command]))
 
 
 def follow(reader: Reader, these: Iterable[Step]) -> None:
@@ -71,21 +76,38 @@ def test_the_commands_of_a_page_work(
 
 @pytest.mark.replay
 @pytest.mark.parametrize(
-    "name", [name for name in COMMANDS if name not in {"login", "store"}]
-)  # they need a person, a store
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.postgres] * _names_a_database(name))
+        for name in COMMANDS
+        if name != "login"  # it needs a person
+    ],
+)
 def test_the_examples_of_a_command_work(
-    name: str, prepared: tuple[Path, ExampleSite], tmp_path: Path, forks: Forks
+    name: str,
+    prepared: tuple[Path, ExampleSite],
+    tmp_path: Path,
+    forks: Forks,
+    postgres_server: PostgresServer | None,
 ) -> None:
     """Examples are alternatives: each begins without what the one before it made."""
     folder, site = prepared
+    database = ""
+    if _names_a_database(name):
+        if postgres_server is None:
+            pytest.skip("PostgreSQL is not installed")
+        database = postgres_server.new_database()
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     shutil.copyfile(tmp_path / "received.wacz", tmp_path / "example.wacz")
     collection = tmp_path / "collections" / f"localhost_{site.server.port}"
     if name != "crawl":
         shutil.copytree(tmp_path / "DIR", collection)
-    reader = Reader(tmp_path, site, forks)
+    reader = Reader(tmp_path, site, forks, store=folder / "store", database=database)
+    if database:
+        reader.prepare_machines()
+        shutil.rmtree(tmp_path / "whole")
     for step in examples(name, COMMANDS[name]):
-        if name == "crawl" and "--since" not in step.line:
+        if name in {"crawl", "join"} and "--since" not in step.line:
             shutil.rmtree(collection, ignore_errors=True)
         for package in tmp_path.glob("localhost_*.wacz"):
             package.unlink()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import option_types
+from archiver.config.addresses import DATABASE
 from archiver.config.auth import covers
 from archiver.config.host_rules import HOST_RULE, KEYS, MANY, HostRule, table_of
 from archiver.config.option_types import Rate
@@ -295,3 +296,56 @@ def test_every_setting_of_a_host_is_one_of_the_crawl_of_the_same_type() -> None:
     for key, kind in KEYS.items():
         assert known[key]["kind"] is kind
         assert known[key]["many"] == (key in MANY)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "postgresql://db.example/crawl",
+        "postgres://me@db.example:5432/crawl?sslmode=verify-full&target_session_attrs=read-write",
+        "postgresql://me@db1,db2:5433/crawl",
+        "postgresql://me@[2001:db8::1]:5432/crawl",
+        "postgresql:///crawl",
+        "postgresql://db.example/lost-passwords",
+        "postgresql://password@password.example/password",
+        "postgresql://me@db.example/password?sslmode=require",
+    ],
+)
+def test_an_address_of_a_database(address: str) -> None:
+    assert DATABASE.parse(address) == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hidden@db.example/crawl",
+        "postgresql://me:@db.example/crawl",
+        "postgresql://me:hid/den@db.example/crawl",
+        "postgresql://db.example/crawl?password=hidden",
+        "postgresql://db.example/crawl?sslmode=require&PassWord=hidden",
+        "postgresql://db.example/crawl?pass%77ord=hidden",
+        "postgresql://db.example/crawl?sslpassword=hidden",
+        "postgresql://db.example/crawl password = hidden",
+        "host=db.example dbname=crawl password=hidden",
+    ],
+)
+def test_a_password_in_the_address_of_a_database_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"must not hold a password; put it into ~/\.pgpass or PGPASSWORD") as caught:
+        DATABASE.parse(address)
+    assert "hid" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://db.example",
+        "postgresql://db.example/crawl?passfile=/tmp/hidden",
+        "postgresql://db.example/crawl?host=/tmp",
+        "postgresql://db.example/crawl?sslmode=require&sslkey=key",
+        "mysql://db.example/crawl",
+    ],
+)
+def test_what_is_no_address_of_a_database(address: str) -> None:
+    with pytest.raises(ConfigError, match="is not the address of a PostgreSQL database"):
+        DATABASE.parse(address)

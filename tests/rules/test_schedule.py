@@ -680,3 +680,14 @@ def test_the_memory_of_released_hosts_is_bounded() -> None:
     assert len(schedule._remembered) == REMEMBERED
     schedule.lease(0, "http://h0", 0.0)
     assert schedule.host(0).memory.paused
+
+
+@pytest.mark.parametrize(("handed_out", "size"), [(0, 32), (16, 32), (17, 34), (100, 200), (128, 256), (500, 256)])
+def test_a_window_is_filled_with_twice_as_many_urls_as_were_handed_out(handed_out: int, size: int) -> None:
+    schedule = Schedule(Rate(0), 1000)
+    filled(schedule, 1, [claim(n, 1) for n in range(1000)])
+    for _ in range(handed_out):
+        schedule.pick(0.0)
+    assert schedule.host(1).window_size == size
+    filled(schedule, 1, [])
+    assert schedule.host(1).window_size == 32

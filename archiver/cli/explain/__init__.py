@@ -2,7 +2,8 @@
 
 This module collects the facts, `rules` finds the rule that took or refused the URL, `text` formats the answer. The
 element and attribute of a link are not in the database; they are read from the metadata record of the linking page.
-They are left out if that record cannot be read: the WARC file was moved, is damaged, or comes from another crawl.
+They are left out if that record cannot be read: the WARC file was moved, is damaged, comes from another crawl, or is
+on another machine.
 """
 
 import json
@@ -18,17 +19,17 @@ from pathlib import Path
 import click
 
 from archiver import url
-from archiver.cli.directory import check_is_directory, holds_crawl, read_settings
+from archiver.cli.directory import check_holds_crawl, named_crawl
 from archiver.cli.explain.text import Explanation, explanation_json, explanation_lines
-from archiver.cli.options import define_command, directory_argument, json_option
+from archiver.cli.options import crawl_argument, define_command, json_option
 from archiver.cli.terminal import result, say
-from archiver.collection import lock
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.records import open_warc
 from archiver.config.seeds import seed
-from archiver.config.settings import Settings, with_values
+from archiver.config.settings import Settings
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import totals, url_lookup
+from archiver.frontier import url_lookup
 from archiver.frontier.connection import Reader
 from archiver.model import ExitCode, Link, Links, State
 from archiver.policy.url_forms import Respelling
@@ -42,24 +43,22 @@ MAX_RECORDS = 8  # of a visit with its metadata record, and some of other visits
 _HTTP = re.compile(r"\s*https?://[^/\\?#\s]", re.IGNORECASE)
 
 
-def explain(directory: Path, url: str, *, as_json: bool) -> ExitCode:
-    """Print everything that the crawl in *directory* knows about *url*."""
-    check_is_directory(directory)
+def explain(place: Path | str, url: str, *, as_json: bool) -> ExitCode:
+    """Print everything that the crawl at *place* knows about *url*."""
+    crawl = named_crawl(place)
     canonical_url(url)  # refuse what is not a URL before anything else
-    layout = Layout(directory)
-    if not holds_crawl(directory):
-        raise ConfigError(totals.without_crawl(directory))
-    settings = with_values(Settings(), read_settings(layout.settings))
-    if not settings.seeds:
-        raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
-    running = lock.holder(directory) is not None
-    with totals.open_totals(directory) as db:
+    check_holds_crawl(crawl)
+    with crawl.read() as db:
+        settings = crawl.settings(db)
+        if not settings.seeds:
+            raise ConfigError(f'{crawl.settings_name}: no seeds; add, for example, seeds = ["https://example.org/"]')
+        running = crawl.holder(db) is not None
         address = find_in_crawl(db, url, settings)
         say_if_without_scheme(url, address)
         if other := "" if _known(db, address, settings) else with_other_scheme(db, address, settings):
             say(f"archiver: {address} is not in the crawl, but {other} is")
         found = explanation(db, address, settings, time.time(), running=running)
-        found = replace(found, link_context=_link_context(db, layout, found))
+        found = replace(found, link_context=_link_context(db, crawl, found))
     result(json.dumps(explanation_json(found), indent=2) if as_json else "\n".join(explanation_lines(found)))
     return ExitCode.DONE
 
@@ -144,9 +143,11 @@ def _known(db: Reader, address: str, settings: Settings) -> str:
     return ""
 
 
-def _link_context(db: Reader, layout: Layout, found: Explanation) -> str:
+def _link_context(db: Reader, crawl: NamedCrawl, found: Explanation) -> str:
     """Return element and attribute of the link to the URL in the page that led to it."""
-    respelled = _respelling(found.settings)
+    if crawl.layout is None:
+        return ""
+    layout, respelled = crawl.layout, _respelling(found.settings)
     steps = found.path
     if found.row is None:
         return _context(db, layout, steps[-1].url, lambda link: respelled(link.url) == found.url) if steps else ""
@@ -200,7 +201,7 @@ COMMAND = define_command(
     if the page of a seed linked to it. Changes nothing; works while the crawl runs.
     """,
     [
-        directory_argument(),
+        crawl_argument(),
         click.Argument(["url"], metavar="URL"),
         json_option(),
     ],

@@ -216,7 +216,8 @@ def _captures(found: Explanation) -> Iterator[str]:
         cut += f", Accept-Language: {capture.language}" if capture.language else ""
         what = f"{capture.status} {capture.mime}".strip()
         yield printable(f"{iso(capture.moment)}  {what}, {volume(capture.received)}{cut}", MAX_URL)
-        yield printable(f"  archive/{capture.file}, offset {capture.offset}, {capture.digest}", MAX_URL)
+        of = f" of {capture.machine}" if capture.machine else ""
+        yield printable(f"  archive/{capture.file}{of}, offset {capture.offset}, {capture.digest}", MAX_URL)
     more = len(found.captures) - CAPTURES_SHOWN
     if more > 0:
         yield f"and {more} earlier"

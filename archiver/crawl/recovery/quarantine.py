@@ -48,6 +48,15 @@ def replace_database(layout: Layout, new: Path) -> None:
     The old one goes first, with its write-ahead file, which must never be read with a new database. Between the two
     steps there is no database, so no program takes the directory for a crawl.
     """
+    set_database_aside(layout)
+    with storage(new):
+        sync_folder(layout.directory)
+        new.rename(layout.database)
+        sync_folder(layout.directory)
+
+
+def set_database_aside(layout: Layout) -> None:
+    """Move crawl.db, if there is one, to damaged/ with its other files."""
     _folder(layout)
     number = 1
     while (kept := layout.damaged / f"{layout.database.name}.{number}").exists():
@@ -61,10 +70,6 @@ def replace_database(layout: Layout, new: Path) -> None:
             if part.exists():
                 part.rename(kept.with_name(kept.name + ending))
     sync_folder(layout.damaged)
-    with storage(new):
-        sync_folder(layout.directory)
-        new.rename(layout.database)
-        sync_folder(layout.directory)
 
 
 def write_again(path: Path, offset: int) -> None:

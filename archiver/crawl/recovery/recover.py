@@ -1,21 +1,18 @@
-"""Makes WARC files and database agree again: after a crash, and when the database is lost.
+"""Makes WARC files and database agree again after a crash.
 
 `Recovery` reads each file that the database does not know as closed, from its committed length on. Every whole visit
 found there is settled as if it had just happened, from its own metadata record. What is not a whole visit moves to
-damaged/. Then the file gets its final name. A database that is older than the files is refused, because we would fetch
-again what it does not know. Recovery also checks finished files, by size and modification time, and by digest if the
-time has changed. That is cheap if nothing was touched. Changed files are reported and left as they are.
-
-`Rebuild` does the same from offset 0, over every WARC file that this program wrote. Files of earlier crawls belong to
-their databases below DIR/crawls and are skipped. The crawl then continues where it was. URLs that no WARC mentions
-(because they never answered, or robots.txt forbids them) are queued again.
+damaged/. Then the file gets its final name. A crawl.db that is older than the files is refused, because we would fetch
+again what it does not know. In PostgreSQL a backup was restored then, and each machine adds the files it has. Recovery
+also checks finished files, by size and modification time, and by digest if the time has changed. That is cheap if
+nothing was touched. Changed files are reported and left as they are.
 """
 
 import asyncio
 import hashlib
 import logging
 import tomllib
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -29,6 +26,7 @@ from archiver.collection.imports import imported_names
 from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.records import maybe_ours
+from archiver.collection.store import StoredFiles
 from archiver.config import host_rules
 from archiver.config import seeds as seed_lists
 from archiver.config.secret_settings import is_left_out
@@ -51,8 +49,6 @@ from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
 ENDING = ".warc.gz"
 CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
-
-ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +102,7 @@ class Recovery:
         self._layout = layout
         self._frontier = frontier
         self._adoption = VisitAdoption(frontier, rules, (Payloads(layout.database), *payloads_before(layout)))
+        self._stored = {each.key.removeprefix("archive/"): each for each in StoredFiles(layout).absent()}
         self._cut: list[str] = []
         self._damaged: list[str] = []
 
@@ -120,7 +117,10 @@ class Recovery:
             else:
                 await self._look(self._layout.archive / row.name, row)
         for path in unknown:
-            await self._finish(path.name.removesuffix(OPEN), 0)
+            if path.name.endswith(OPEN):
+                await self._finish(path.name.removesuffix(OPEN), 0)
+            else:
+                await self._adopt(path)
         if self._damaged:
             where = quote(str(self._layout.directory))
             log.warning(
@@ -142,21 +142,28 @@ class Recovery:
         return [name for name in names if name in closed]
 
     def _unknown(self, known: Container[str]) -> list[Path]:
-        """Return unfinished files of this crawl that are not *known*. Raises `ArchiveError` for a finished one."""
+        """Return files of this crawl that are not *known*. Raises `ArchiveError` if crawl.db lacks a finished one."""
         unknown = [path for path in own_files(self._layout) if path.name.removesuffix(OPEN) not in known]
+        found = [path for path in unknown if path.name.endswith(OPEN)]
         for path in unknown:
             if path.name.endswith(OPEN) or not ours(path):
                 continue
             if _belongs(path, _seeds(self._layout)):
+                if self._layout.address.exists():
+                    found.append(path)
+                    continue
                 raise ArchiveError(
                     f"{self._layout.database} is older than the WARC files (a copy that was put back, or its -wal file "
                     f"is gone): it does not know {path.name}, so everything in it would be fetched again; rebuild it: "
                     f"archiver rebuild {quote(str(self._layout.directory))}"
                 )
-            log.warning("%s is not known to crawl.db and is left as it is", path)
-        return [path for path in unknown if path.name.endswith(OPEN)]
+            log.warning("%s is not known to the database and is left as it is", path)
+        return sorted(found)
 
     async def _look(self, path: Path, row: FileRow) -> None:
+        there = self._stored.get(row.name)
+        if there is not None and (there.size, there.digest) == (row.committed, row.digest):
+            return  # a store has it
         with storage(path):
             found = changed(path, row)
         if isinstance(found, str):
@@ -188,6 +195,13 @@ class Recovery:
             if publish(path, name):
                 state = finished(path.with_name(name), name)
                 await self._frontier.settle((), (replace(state, size=max(state.size, committed)),))
+
+    async def _adopt(self, path: Path) -> None:
+        """Settle the visits of a finished file that the database, which is an older copy, does not know."""
+        log.warning("%s is not known to the database, an older copy; its captures are added", path)
+        with storage(path):
+            await self._adoption.read(path, path.name, 0, self._layout.spool, lenient=True)
+            await self._frontier.settle((), (finished(path, path.name),))
 
     def _on_disk(self, name: str) -> Path | None:
         folder = self._layout.archive
@@ -247,6 +261,10 @@ def ours(path: Path) -> bool:
 
 async def catch_up(layout: Layout, frontier: Frontier, rules: VisitRules, index: Index, now: float) -> None:
     """Recover what the last run left on disk, adjust the waits in *frontier* to our clock, and complete *index*."""
+    for crawler in await frontier.crawlers():  # other machines have gone on, and may have taken its hosts over
+        await frontier.act_for(crawler)
+        await recover_crawler(layout, frontier, rules, index, crawler)
+        await frontier.leave({})
     recovered = await Recovery(layout, frontier, rules).run()
     if ahead := await frontier.correct_waits(now, LONGEST_PARK):
         log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
@@ -289,48 +307,6 @@ async def recover_crawler(layout: Layout, frontier: Frontier, rules: VisitRules,
     for name in await recovery.finish_files_of(crawler):
         await asyncio.to_thread(index.forget_runs_of, name)
         await _add_lines(frontier, index, name)
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildResult:
-    """The result of a rebuild."""
-
-    visits: int
-    files: int
-    mended: tuple[str, ...]  # files from which something was taken out
-    foreign: tuple[str, ...]  # files of other programs, left as they are
-
-
-class Rebuild:
-    """Fills a new frontier from the WARC files of a collection."""
-
-    def __init__(
-        self, layout: Layout, frontier: Frontier, rules: VisitRules, report: ReportProgress = lambda *_: None
-    ) -> None:
-        self._layout = layout
-        self._frontier = frontier
-        self._rules = rules
-        self._report = report
-
-    async def run(self) -> RebuildResult:
-        """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
-        adoption = VisitAdoption(self._frontier, self._rules, payloads_before(self._layout))
-        cut, foreign = [], []
-        paths = own_files(self._layout)
-        for number, path in enumerate(paths):
-            self._report(number, len(paths), adoption.adopted)
-            name = path.name.removesuffix(OPEN)
-            with storage(path):
-                if not path.name.endswith(OPEN) and not ours(path):
-                    foreign.append(name)
-                    continue
-                if mended(path, name, 0, self._layout, lenient=True):
-                    cut.append(name)
-                await adoption.read(path, name, 0, self._layout.spool, lenient=True)
-                if publish(path, name):
-                    await self._frontier.settle((), (finished(path.with_name(name), name),))
-        self._report(len(paths), len(paths), adoption.adopted)
-        return RebuildResult(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
 
 
 def own_files(layout: Layout) -> list[Path]:

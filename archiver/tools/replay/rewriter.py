@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
 
+from gevent import get_hub
 from pywb.apps.frontendapp import FrontEndApp
 from pywb.apps.rewriterapp import RewriterApp
 from pywb.rewrite.default_rewriter import RewriterWithJSProxy
@@ -18,10 +19,12 @@ from pywb.rewrite.html_rewriter import HTMLRewriter
 from pywb.rewrite.regex_rewriters import JSWombatProxyRewriter, JSWombatProxyRules, RegexRewriter
 from pywb.rewrite.templateview import JinjaEnv
 from pywb.rewrite.url_rewriter import UrlRewriter
+from pywb.utils.loaders import BaseLoader, BlockLoader
 from pywb.warcserver.index.cdxobject import CDXObject
 from pywb.warcserver.index.indexsource import BaseIndexSource
 from pywb.warcserver.warcserver import register_source
 
+from archiver.collection.store import Store, StoreError
 from archiver.tools.replay.es_modules import (
     Edit,
     ModuleContext,
@@ -31,7 +34,7 @@ from archiver.tools.replay.es_modules import (
     parse,
     rewrite_module,
 )
-from archiver.tools.replay.server import ReplaySource
+from archiver.tools.replay.server import IN_STORE, ReplaySource
 
 MODULE, WORKER = "esm_", "wkrm_"
 _WHOLE_DIGEST = re.compile(r"digest:(?:[A-Za-z0-9-]+:)?[A-Za-z0-9+/=_-]{32,}")
@@ -251,7 +254,50 @@ class _Captures(BaseIndexSource):  # type: ignore[misc] # pywb has no types
         """Return None: ours have no name."""
 
 
+class _StoreLoader(BaseLoader):  # type: ignore[misc] # pywb has no types
+    """Reads parts of the files in stores for pywb, which itself knows only S3, and other settings for it."""
+
+    def __init__(self, **others: Any) -> None:
+        super().__init__(**others)
+        self._stores: dict[str, Store] = {}
+
+    def load(self, url: str, offset: int = 0, length: int = -1) -> "_StoredPart":
+        """Return a part of the file at *url*."""
+        address, _, key = url.removeprefix(f"{IN_STORE}://").partition("?")
+        if address not in self._stores:
+            self._stores[address] = Store(address)
+        return _StoredPart(self._stores[address].read(key, offset, length))
+
+
+class _StoredPart:
+    """What a store sends, as a file. Other requests are answered while one waits for the store."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._held = self._next()  # now, so that a missing file is noticed
+
+    def _next(self) -> bytes:
+        try:
+            return cast("bytes", get_hub().threadpool.apply(next, (self._pieces, b"")))
+        except StoreError as error:
+            raise OSError(str(error)) from error
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next *size* bytes, or fewer; all of them without a size."""
+        found = bytearray()
+        while self._held and (size < 0 or len(found) < size):
+            taken = self._held if size < 0 else self._held[: size - len(found)]
+            found += taken
+            self._held = self._held[len(taken) :] or self._next()
+        return bytes(found)
+
+    def close(self) -> None:
+        """End the answer of the store."""
+        self._held, self._pieces = b"", iter(())
+
+
 def application(config: Path, custom: dict[str, Any]) -> Application:
     """Return the application for *custom*; the file *config* keeps pywb from looking for another configuration."""
     register_source(_Captures)
+    BlockLoader.loaders[IN_STORE] = _StoreLoader
     return Application(config_file=str(config), custom_config=custom)

@@ -6,7 +6,7 @@ a name of this machine are answered, so that no web page can read the archive by
 
 pywb trusts a collection. It would follow links and names that lead out of it, and fetch an index entry's `load_url`
 from the live web. So it gets no folder. It asks here for index lines, which our readers parse into known fields, and
-for the path of a WARC file, which is a regular file inside the archive.
+for the path of a WARC file, which is a regular file inside the archive, or in a store that the user has named.
 """
 
 import json
@@ -31,6 +31,7 @@ from typing import Any, Protocol
 from archiver.collection.dedup_sources import index_files
 from archiver.collection.index_search import Source, open_source
 from archiver.collection.layout import Layout
+from archiver.collection.records import is_below
 from archiver.errors import ConfigError
 from archiver.storage import OPEN, open_file
 from archiver.warc import cdx
@@ -42,6 +43,7 @@ if sys.platform != "win32":
 _PREFIX, _ALIVE = "archiver-replay-", "alive.lock"  # of a working directory, and the file in it
 _TRIES = 10  # retries if index files disappear while they are being opened
 _LONGEST_STAMP = 20
+IN_STORE = "archiver-store"  # the scheme of files that our loader reads in a store
 
 
 class ReplaySource(Protocol):
@@ -56,28 +58,36 @@ class ReplaySource(Protocol):
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
         """Yield the index lines from *start* up to *end*, as CDXJ."""
 
-    def path(self, name: str) -> str | None:
-        """Return the path of the WARC file that the index calls *name*."""
+    def path(self, name: str) -> str | list[str] | None:
+        """Return the path of the WARC file that the index calls *name*, or several that are tried in turn."""
 
 
 class FolderSource:
     """A collection in a directory, whose crawl may be running."""
 
-    def __init__(self, directory: Path, *, originals_only: bool = False) -> None:
+    def __init__(self, directory: Path, stores: Sequence[str] = (), *, originals_only: bool = False) -> None:
+        """*stores*: the addresses of stores that have files which are not in the directory."""
         self.originals_only = originals_only
         layout = Layout(directory.resolve())  # pywb works in another directory
         self._index = _Index(layout.indexes)
         self._archive = layout.archive.resolve()
+        self._stores = stores
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
         """See `ReplaySource`."""
         return (_line(entry, entry.filename, entry.offset) for entry in self._index.entries(start, end))
 
-    def path(self, name: str) -> str | None:
+    def path(self, name: str) -> str | list[str] | None:
         """See `ReplaySource`. A file that is being written has another name, and may be renamed at any time."""
         name = name.removesuffix(OPEN)
         found = (_regular(self._archive, each) for each in (name, name + OPEN, name))
-        return next((str(path) for path in found if path is not None), None)
+        return next((str(path) for path in found if path is not None), self._stored(name))
+
+    def _stored(self, name: str) -> list[str] | None:
+        """Return addresses by which our loader finds the file *name* in a store, whose address has no question mark."""
+        if not (is_below(name) and name.isprintable()):
+            return None
+        return [f"{IN_STORE}://{store}?archive/{name}" for store in self._stores] or None
 
 
 class PackedSource:
@@ -265,7 +275,7 @@ def _remove_leftovers() -> None:
 
 
 def _configuration(sources: Sequence[ReplaySource], name: str, config: Path) -> dict[str, Any]:
-    def path_of(file: str, found: Any) -> str | None:
+    def path_of(file: str, found: Any) -> str | list[str] | None:
         return sources[int(found["source-coll"])].path(file)
 
     collection = {

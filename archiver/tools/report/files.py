@@ -5,7 +5,7 @@ may be long. Tabs and line breaks in names are escaped. `read_report` builds the
 
 The broken pages are those that answered 4xx or 5xx, each with the pages that link to it. crawl.db keeps only the first
 link to a URL. The others are in the metadata records of the pages, so the first `PAGES_READ` pages are searched. Links
-on other pages, or in unreadable records, are missing from the table.
+on other pages, or in records that cannot be read here, are missing from the table.
 
 Heritrix's files have its columns, for tools that read them. It counts URIs by the thread that finished them; here the
 numbers come from crawl.db. Spaces in names are escaped, because spaces separate the columns. Bytes are bytes received.
@@ -15,13 +15,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from archiver.collection.earlier_crawls import open_earlier_crawls
-from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.records import links_at, record_at
 from archiver.errors import ROBOTS_PRECLUDED, ArchiveError, Failure
 from archiver.frontier import figures, retry, totals
@@ -29,7 +29,7 @@ from archiver.frontier.connection import Reader
 from archiver.frontier.figures import SeedFigures
 from archiver.humanize import iso, printable
 from archiver.model import Hop
-from archiver.storage import replace_file, storage, sync_folder
+from archiver.storage import open_file, replace_file, storage, sync_folder
 from archiver.tools.report import changes, html, verdict
 from archiver.tools.report.report import (
     CrawlReport,
@@ -50,6 +50,8 @@ from archiver.warc.records import VisitMetadata
 
 PAGE = "report.html"
 BROKEN_PAGES_COLUMNS = ("url", "status", "linked_from")
+IN_REPLAY = "missing-in-replay"
+IN_REPLAY_COLUMNS = ("url", "method", "kind", "pages", "first_page", "volatile", "state")
 PAGES_READ = 5000  # about a second
 MAX_SEARCHED = 10_000  # broken pages for which more links are searched
 LINKS_KEPT = 10  # per broken page
@@ -64,36 +66,35 @@ _TARGET = re.compile(r"redirects to (\S+)")
 _MOVED = (301, 302, 303, 307, 308)
 
 
-def write_reports(directory: Path, db: Reader, found: Summary, now: float) -> Summary:
-    """Write all reports of the crawl in *directory*, with database *db*. Return *found* with the changes added."""
-    folder = Layout(directory).reports
+def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, now: float) -> Summary:
+    """Write all reports of *crawl*, with database *db*, to *folder*. Return *found* with the changes added."""
     with storage(folder):
         folder.mkdir(exist_ok=True)
-        sync_folder(directory)
+        sync_folder(folder.parent)
     tables = []
-    with _open_tables(directory, db, found) as (parts, compared):
+    with _open_tables(crawl, db, found) as (parts, compared):
         for name, head, rows in parts:
             beginning = FirstRows(name, head)
             _write(folder / f"{name}.tsv", _table(head, beginning.watch(rows)))
             tables.append(beginning.table())
     found = _with_changes(found, compared)
-    shown = _without_paths(found, directory)
+    shown = _without_paths(found, crawl)
     _write(folder / "summary.txt", (f"{line}\n" for line in summary_lines(shown)))
     _write(folder / "summary.json", [json.dumps(summary_json(shown), indent=2, ensure_ascii=False), "\n"])
-    report = build_report(directory, db, shown, tables, now)
+    report = build_report(crawl, db, shown, tables, now)
     _write(folder / "report.txt", (f"{line}\n" for line in report_lines(report)))
     _write(folder / "report.json", [as_json(report), "\n"])
     _write(folder / PAGE, html.render(report))
-    for name, lines in heritrix_reports(directory.absolute().name, db, shown):
+    for name, lines in heritrix_reports(crawl.title, db, shown):
         _write(folder / name, lines)
     return found
 
 
-def read_report(directory: Path, db: Reader, found: Summary, now: float) -> CrawlReport:
-    """Return the report of the crawl in *directory*, with database *db*, without writing files."""
-    with _open_tables(directory, db, found) as (parts, compared):
+def read_report(crawl: NamedCrawl, db: Reader, found: Summary, now: float) -> CrawlReport:
+    """Return the report of *crawl*, with database *db*, without writing files."""
+    with _open_tables(crawl, db, found) as (parts, compared):
         tables = list(read_tables(parts))
-    return build_report(directory, db, _without_paths(_with_changes(found, compared), directory), tables, now)
+    return build_report(crawl, db, _without_paths(_with_changes(found, compared), crawl), tables, now)
 
 
 def as_json(report: CrawlReport) -> str:
@@ -103,18 +104,20 @@ def as_json(report: CrawlReport) -> str:
 
 @contextmanager
 def _open_tables(
-    directory: Path, db: Reader, found: Summary
+    crawl: NamedCrawl, db: Reader, found: Summary
 ) -> Iterator[tuple[Iterable[Part], changes.ChangeReport | None]]:
     """Yield all tables, and the comparison with earlier crawls (None if there are none).
 
     The comparison is complete when its table has been read.
     """
-    found = replace(found, directory=directory)
+    found = replace(found, archive=None if crawl.layout is None else crawl.layout.archive)
     parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
-    with open_earlier_crawls(Layout(directory)) as memory:
+    with nullcontext() if crawl.layout is None else open_earlier_crawls(crawl.layout) as memory:
         compared = None if memory is None else changes.ChangeReport(db, memory)
         if compared is not None:
             parts.append(("changes", changes.COLUMNS, compared.rows()))
+        if crawl.layout is not None and (looked := crawl.layout.reports / f"{IN_REPLAY}.tsv").exists():
+            parts.append((IN_REPLAY, IN_REPLAY_COLUMNS, _looked(looked)))
         yield parts, compared
 
 
@@ -124,16 +127,25 @@ def _with_changes(found: Summary, compared: changes.ChangeReport | None) -> Summ
     return replace(found, changes={what.value: compared.counts[what] for what in changes.UrlChange})
 
 
-def _without_paths(found: Summary, directory: Path) -> Summary:
-    """Return *found* without this machine's paths: the ending may name a file in *directory*."""
+def _without_paths(found: Summary, crawl: NamedCrawl) -> Summary:
+    """Return *found* without this machine's paths: the ending may name a file in the directory of *crawl*."""
     ending = found.ending
-    for path in (directory.absolute(), directory.resolve()):
+    directory = None if crawl.layout is None else crawl.layout.directory
+    for path in () if directory is None else (directory.absolute(), directory.resolve()):
         ending = ending.replace(str(path), path.name)
     return replace(found, ending=ending)
 
 
 def _write(path: Path, text: Iterable[str]) -> None:
     replace_file(path, lambda file: file.writelines(piece.encode() for piece in text))
+
+
+def _looked(path: Path) -> Iterator[Row]:
+    """Yield the rows that the last `archiver look` wrote to *path*."""
+    with suppress(FileNotFoundError), storage(path), open_file(path) as file:
+        file.readline(_WIDTH)  # the names of the columns
+        while line := file.readline(_WIDTH):
+            yield tuple(line.decode("utf-8", "replace").rstrip("\n").split("\t")[: len(IN_REPLAY_COLUMNS)])
 
 
 def _hosts(db: Reader, _found: Summary) -> Iterator[Row]:
@@ -171,7 +183,7 @@ def _verdict(_db: Reader, found: Summary) -> Iterator[Row]:
 
 
 def _broken(db: Reader, found: Summary) -> Iterator[Row]:
-    yield from broken_page_rows(db, found.directory)
+    yield from broken_page_rows(db, found.archive)
 
 
 def _held(db: Reader, _found: Summary) -> Iterator[Row]:
@@ -202,8 +214,8 @@ def _table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
         yield "\t".join(printable(str(cell), _WIDTH) for cell in row) + "\n"
 
 
-def broken_page_rows(db: Reader, directory: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield (URL, status, linking page) for the crawl in *directory*, in order of discovery."""
+def broken_page_rows(db: Reader, archive: Path | None) -> Iterator[tuple[str, int, str]]:
+    """Yield (URL, status, linking page), in order of discovery; *archive*: the WARC files, if they are within reach."""
     found = figures.broken_pages(db)
     statuses: dict[str, int] = {}
     linked: dict[str, list[str]] = {}
@@ -211,8 +223,8 @@ def broken_page_rows(db: Reader, directory: Path) -> Iterator[tuple[str, int, st
         statuses[url], linked[url] = status, [via]
         if len(linked) == MAX_SEARCHED:
             break
-    if linked:
-        _find_links(db, Layout(directory).archive, linked)
+    if linked and archive is not None:
+        _find_links(db, archive, linked)
     for url, pages in linked.items():
         for page in pages:
             yield url, statuses[url], page

@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from archiver import humanize
-from archiver.collection.layout import Layout
-from archiver.config import toml
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.secret_settings import without_secrets
-from archiver.config.settings import Settings, every_setting, key_of, with_values
+from archiver.config.settings import Settings, every_setting, key_of
 from archiver.errors import ConfigError
 from archiver.frontier import figures, totals
 from archiver.frontier.connection import Reader
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, iso, printable, volume
-from archiver.storage import open_file
 from archiver.tools.report import plots, verdict
 from archiver.tools.report.plots import TimeSeries
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
@@ -52,7 +50,7 @@ class Summary:
     run: FinishedRun | None = None
     changes: dict[str, int] | None = None  # compared with the earlier crawls, by `UrlChange`
     verdict: Verdict = NO_VERDICT
-    directory: Path = Path()  # of the collection
+    archive: Path | None = None  # the folder of WARC files, if it is within reach
 
 
 def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:
@@ -124,7 +122,6 @@ def _row(label: str, text: str) -> str:
 
 
 MAX_SEEDS = 20  # shown; the table of seeds has all
-_LONGEST = 16 * 1024 * 1024  # bytes of a settings file
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +134,13 @@ class CrawlInputs:
     problem: str = ""  # why they are not known
 
 
-def read_inputs(directory: Path) -> CrawlInputs:
-    """Return the seeds and settings of the crawl in *directory*."""
-    path = Layout(directory).settings
+def read_inputs(crawl: NamedCrawl, db: Reader) -> CrawlInputs:
+    """Return the seeds and settings of *crawl*, with database *db*."""
     try:
-        with open_file(path) as file:
-            text = file.read(_LONGEST).decode()
-        return _inputs(without_secrets(with_values(Settings(), toml.parse(text, path.name))))
-    except (OSError, UnicodeDecodeError):
-        return CrawlInputs(problem=f"{path.name} cannot be read")
+        return _inputs(without_secrets(crawl.settings(db)))
     except ConfigError as error:
-        return CrawlInputs(problem=str(error))
+        path = None if crawl.layout is None else crawl.layout.settings
+        return CrawlInputs(problem=str(error) if path is None else str(error).replace(str(path), path.name))
 
 
 def _inputs(settings: Settings) -> CrawlInputs:
@@ -192,6 +185,10 @@ TITLES = {  # title and note of each table
         "Missing requisites",
         "Images, styles, scripts and frames that archived pages need and the archive lacks.",
     ),
+    "missing-in-replay": (
+        "Missing in the replay",
+        "URLs that pages asked for in a browser and the archive lacked, when archiver look was run last.",
+    ),
     "truncated": ("Truncated captures", "Incomplete captures, with the reason from WARC-Truncated."),
     "slowest-hosts": ("Slowest hosts", "The 50 hosts with the slowest responses on average."),
     "revisits": ("Revisits", "Captures whose payload was not stored again, and the bytes that this saved."),
@@ -228,7 +225,7 @@ class ReportTable:
 class CrawlReport:
     """The report of a crawl."""
 
-    directory: str  # the name only, without this machine's path
+    directory: str  # the name of the directory or the database, without this machine's path
     written: float  # seconds since the epoch
     summary: Summary
     hosts: int
@@ -237,11 +234,13 @@ class CrawlReport:
     tables: tuple[ReportTable, ...]
 
 
-def build_report(directory: Path, db: Reader, found: Summary, tables: Iterable[ReportTable], now: float) -> CrawlReport:
-    """Return the report of the crawl in *directory*, with *tables* that were read already."""
-    name = printable(directory.resolve().name, WIDTH)
+def build_report(
+    crawl: NamedCrawl, db: Reader, found: Summary, tables: Iterable[ReportTable], now: float
+) -> CrawlReport:
+    """Return the report of *crawl*, with *tables* that were read already."""
+    name = printable(crawl.title, WIDTH)
     series = plots.read_time_series(db, found.totals)
-    return CrawlReport(name, now, found, figures.host_count(db), read_inputs(directory), series, tuple(tables))
+    return CrawlReport(name, now, found, figures.host_count(db), read_inputs(crawl, db), series, tuple(tables))
 
 
 def read_tables(parts: Iterable[Part]) -> Iterator[ReportTable]:

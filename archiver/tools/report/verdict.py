@@ -147,10 +147,11 @@ class Verdict:
 class FindingStyle:
     """The presentation of findings: the text for DIR in commands, the width, and the topics left out."""
 
-    directory: str = "DIR"
+    directory: str = "DIR"  # or the address of the frontier
     width: int = WIDTH
     without: tuple[str, ...] = ()
     colours: bool = False
+    is_address: bool = False  # the directory is the address of a frontier
 
 
 PLAIN = FindingStyle()
@@ -353,10 +354,27 @@ def lines(verdict: Verdict, style: FindingStyle = PLAIN) -> Iterator[str]:
 
 def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> str:
     """Format the command *text*, with its meaning if there is room."""
-    whole = " ".join(style.directory if word == "DIR" else word for word in text.split(" "))
+    whole = " && ".join(_about(one, style) for one in text.split(" && "))
     note = f"   # {meaning}" if meaning and LABEL + len(f"{whole}   # {meaning}") <= style.width else ""
     shown_label = _colour(f"{label:<{LABEL - 1}}", BOLD, style)
     return f"{shown_label} {_colour(whole, CYAN, style)}{_colour(note, DIM, style)}"
+
+
+TAKE_ADDRESS = frozenset(("add", "explain", "report", "retry", "status", "urls"))  # commands
+
+
+def _about(text: str, style: FindingStyle) -> str:
+    """Return one command *text* with the directory in place of DIR, or with the address if it takes one.
+
+    Settings of the whole crawl can be changed in a directory only.
+    """
+    words = text.split(" ")
+    if style.is_address:
+        if text == "archiver resume DIR":
+            words[1] = "join"
+        elif words[1] not in TAKE_ADDRESS:
+            return text
+    return " ".join(style.directory if word == "DIR" else word for word in words)
 
 
 def _colour(text: str, colour: str, style: FindingStyle) -> str:

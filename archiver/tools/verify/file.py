@@ -114,6 +114,12 @@ class ReadJob:
     summed: bool = False
     start: int = 0
     stop: int | None = None
+    shown: str = ""  # the name in findings, if it is not the path
+
+    @property
+    def name(self) -> str:
+        """The name in findings."""
+        return self.shown or str(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ class FileResult:
 def check_file(job: ReadJob, at: Callable[[int], None]) -> FileResult:
     """Read the file of *job*. *at* receives the current offset now and then. Never raises for the file's content."""
     findings = Findings()
-    name = str(job.path)
+    name = job.name
     size = 0
     with closing(connect(job.inventory)) as db:
         reading = _Reading(job, findings, InventoryWriter(db), at)
@@ -166,7 +172,7 @@ class _Reading:
 
     def __init__(self, job: ReadJob, findings: Findings, inventory: InventoryWriter, at: Callable[[int], None]) -> None:
         self._job = job
-        self._name = str(job.path)
+        self._name = job.name
         self._findings = findings
         self._inventory = inventory
         self._at = at

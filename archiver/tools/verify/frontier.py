@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
+from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
@@ -139,7 +140,7 @@ class WarcRow:
 
 
 def committed_files(directory: Path) -> dict[str, WarcRow] | None:
-    """Return the WARC files in crawl.db of *directory*, by final name; None if it is empty.
+    """Return the WARC files of *directory* in its database, by final name; None if that is empty.
 
     Raises `ConfigError` if its schema has another version, and `ArchiveError` if it is damaged or cannot be read.
     """
@@ -157,8 +158,10 @@ def _rows(db: Reader, directory: Path) -> dict[str, WarcRow]:
     damage = [line for (line,) in db.execute("PRAGMA integrity_check(3)") if line != "ok"] if sqlite else []
     if damage:
         raise ArchiveError(f"{directory / totals.NAME}: database is damaged: {'; '.join(damage)}")
-    rows = db.execute("SELECT name, committed, closed, digest, indexed FROM warcs")
     path = directory / totals.NAME
+    shared = shared_frontier(path)
+    machine = "" if shared is None else shared.machine  # files of other machines are in their directories
+    rows = db.execute("SELECT name, committed, closed, digest, indexed FROM warcs WHERE machine = ?", (machine,))
     return {
         bare(name, path): WarcRow(size, bool(closed), digest, bool(indexed))
         for name, size, closed, digest, indexed in rows

@@ -230,9 +230,12 @@ _UNINDEXED = """
 
 
 class IndexCheck:
-    """Compares one index with the inventory; `running`: the crawl is not finished."""
+    """Compares one index with the inventory; `running`: the crawl is not finished; *away*: files that were not read."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, *, running: bool) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, *, running: bool, away: Collection[str] = frozenset()
+    ) -> None:
+        self._away = away
         self._db = db
         self._path = path
         self._running = running
@@ -282,7 +285,7 @@ class IndexCheck:
                 yield "index-key", f"the key is {line.key[:200]!r}, but pywb looks for {key[:200]!r}"
         file = self._file(str(entry["filename"]))
         if file is None:
-            if self._added_since(str(entry["filename"])):
+            if entry["filename"] in self._away or self._added_since(str(entry["filename"])):
                 return
             yield "index-file", f"no file {str(entry['filename'])[:200]!r} in the archive"
             return

@@ -1,0 +1,351 @@
+"""Show a page in a browser without a network; each request is answered by the caller, or fails.
+
+The page lives in the world of the replay (world.js). A view ends when the page is quiet, or at a limit.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from archiver.browser.answers import UNTOLD, Asked, Told, asked_by, preflight, readable
+from archiver.browser.devtools import ROOT, BrowserGoneError, DevTools, DevToolsError, Events, PageEvent
+
+WIDTH, HEIGHT = 1280, 1024
+WORLD = resources.files("archiver.browser").joinpath("world.js").read_text("utf-8").strip()
+SCROLL = """(async () => {
+    for (const each of document.querySelectorAll("[loading=lazy]")) each.loading = "eager"
+    let screens = 0
+    for (let y = 0; y < document.documentElement.scrollHeight && screens < 20; y += innerHeight, screens++) {
+        scrollTo({ top: y, behavior: "instant" })
+        await new Promise(after => setTimeout(after, 50))
+    }
+    scrollTo({ top: 0, behavior: "instant" })
+})()"""
+UNSEEN = {"Ping", "CSPViolationReport", "Prefetch"}  # kinds whose answer shows nowhere
+ROOTS = ({"type": "shared_worker"}, {"type": "service_worker"}, {"type": "page"})
+REQUESTS: dict[str, Any] = {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]}
+ATTACH: dict[str, Any] = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+
+
+Answer = Callable[[Asked], Awaitable[Told | None]]  # None: not archived
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """Limits of one view."""
+
+    seconds: float = 60.0
+    requests: int = 2000
+    size: int = 64 << 20  # bytes of answers
+    targets: int = 200  # frames of other origins and workers
+    idle: float = 0.5  # seconds without a request after which a page is quiet
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """What a page asked for."""
+
+    url: str
+    title: str
+    answered: tuple[Asked, ...]
+    missing: tuple[Asked, ...]
+    live: tuple[str, ...]  # connections that no archive can answer, such as a WebSocket
+    ended: str  # "" if the page was quiet, or the limit that was reached
+    screenshot: bytes = b""  # JPEG
+
+
+class BrowserViews:
+    """Views in one browser."""
+
+    def __init__(self, devtools: DevTools) -> None:
+        self._devtools = devtools
+        self._contexts: dict[str, Events] = {}  # events of the views, by browser context
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, devtools: DevTools) -> AsyncIterator["BrowserViews"]:
+        """Give the views of the browser of *devtools* until the end of the block."""
+        events: Events = asyncio.Queue()
+        views = cls(devtools)
+        devtools.listen(ROOT, events)
+        await devtools.call("Target.setAutoAttach", **ATTACH, filter=ROOTS)
+        routing = asyncio.create_task(views._route(events))
+        try:
+            yield views
+        finally:
+            routing.cancel()
+            await asyncio.wait([routing])
+
+    async def _route(self, events: Events) -> None:
+        """Hand pages and shared workers to the view of their browser context."""
+        while (event := await events.get()) is not None:
+            if event.name == "Target.attachedToTarget":
+                info = event.params["targetInfo"]
+                if to := self._contexts.get(info.get("browserContextId", "")):
+                    self._devtools.listen(event.params["sessionId"], to)
+                    to.put_nowait(event)
+
+    async def view(
+        self, url: str, second: int, answer: Answer, limits: ViewLimits = ViewLimits(), *, screenshot: bool = False
+    ) -> Viewed:
+        """Show the page *url*, captured at *second* since the epoch. Raises `DevToolsError`."""
+        events: Events = asyncio.Queue()
+        context = (await self._devtools.call("Target.createBrowserContext", disposeOnDetach=True))["browserContextId"]
+        self._contexts[context] = events
+        try:
+            await self._devtools.call("Browser.setDownloadBehavior", behavior="deny", browserContextId=context)
+            tab = _Tab(self._devtools, events, answer, limits, second)
+            return await tab.show(url, context, screenshot=screenshot)
+        finally:
+            del self._contexts[context]
+            self._devtools.stop_listening(events)
+            with suppress(DevToolsError):
+                await self._devtools.call("Target.disposeBrowserContext", browserContextId=context)
+
+
+@dataclass
+class _Tab:
+    """One page while it is shown."""
+
+    devtools: DevTools
+    events: Events
+    answer: Answer
+    limits: ViewLimits
+    second: int
+    session: str = ""
+    frame: str = ""  # the main frame
+    navigation: str = ""  # the id of the request for the page itself, and for its redirects
+    loaded: bool = False
+    paused: int = 0
+    targets: int = 0
+    size: int = 0
+    changed: float = 0.0  # the time of the last request or answer
+    gone: bool = False
+    ended: str = ""
+    answered: dict[Asked, None] = field(default_factory=dict)
+    missing: dict[Asked, None] = field(default_factory=dict)
+    live: dict[str, None] = field(default_factory=dict)
+    captured: dict[str, int] = field(default_factory=dict)  # seconds of documents that are not *second*
+    tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def show(self, url: str, context: str, *, screenshot: bool) -> Viewed:
+        await self.devtools.call("Target.createTarget", url="about:blank", browserContextId=context)
+        self.session = await self._own_session()
+        await self._greet(self.session, "page")
+        self.frame = (await self._call("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        await self._call(
+            "Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False
+        )
+        await self._call("Emulation.setTimezoneOverride", timezoneId="UTC")
+        await self._call("Emulation.setFocusEmulationEnabled", enabled=True)
+        title, picture = "", b""
+        async with asyncio.TaskGroup() as tasks:
+            self.tasks.add(tasks.create_task(self._take_events(tasks)))
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await self._navigate(url)
+                    await self._quiet()
+                    await self._in_isolation(SCROLL)
+                    await self._quiet()
+                    title = str((await self._in_isolation("document.title")).get("value", ""))
+                    if screenshot:
+                        shot = await self._call("Page.captureScreenshot", format="jpeg", quality=75)
+                        picture = base64.b64decode(shot["data"])
+            except TimeoutError:
+                self.ended = self.ended or f"{self.limits.seconds:g} seconds"
+            except BrowserGoneError:
+                self.gone = True
+            except DevToolsError as error:
+                self.ended = self.ended or str(error)
+            finally:
+                for task in [*self.tasks]:
+                    task.cancel()
+        if self.gone:
+            raise BrowserGoneError("the browser has ended")
+        found = self.answered.keys()
+        return Viewed(url, title, tuple(found), tuple(self.missing), tuple(self.live), self.ended, picture)
+
+    async def _own_session(self) -> str:
+        """Return the session of the page, the first target in its browser context."""
+        event = await self.events.get()
+        if event is None:
+            raise BrowserGoneError("the browser has ended")
+        return str(event.params["sessionId"])
+
+    async def _navigate(self, url: str) -> None:
+        navigating = self.devtools.send("Page.navigate", self.session, url=url)
+        reply = await navigating
+        failed = reply.get("result", {}).get("errorText", "") or reply.get("error", {}).get("message", "")
+        if failed and not self.missing:
+            self.ended = self.ended or failed
+        if failed:
+            self.loaded = True  # no event comes
+
+    async def _call(self, method: str, **params: Any) -> dict[str, Any]:
+        return await self.devtools.call(method, self.session, **params)
+
+    async def _in_isolation(self, script: str) -> dict[str, Any]:
+        """Return the result of *script*, run where the scripts of the page cannot see it."""
+        with suppress(DevToolsError):  # the page has gone elsewhere meanwhile
+            world = await self._call("Page.createIsolatedWorld", frameId=self.frame)
+            ran = await self._call(
+                "Runtime.evaluate",
+                expression=script,
+                awaitPromise=True,
+                returnByValue=True,
+                contextId=world["executionContextId"],
+            )
+            result: dict[str, Any] = ran.get("result", {})
+            return result
+        return {}
+
+    async def _quiet(self) -> None:
+        """Wait until the page has loaded, asks for nothing, and its scripts have had their turn."""
+        loop = asyncio.get_running_loop()
+        while not self.ended:
+            self.stirred.clear()
+            rest = self.changed + self.limits.idle - loop.time()
+            if not self.loaded or self.paused:
+                await self.stirred.wait()
+            elif rest > 0:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.stirred.wait(), rest)
+            else:
+                before = self.changed
+                await self._in_isolation("0")
+                if before == self.changed and not self.paused:
+                    return
+
+    def _stir(self) -> None:
+        self.changed = asyncio.get_running_loop().time()
+        self.stirred.set()
+
+    async def _take_events(self, tasks: asyncio.TaskGroup) -> None:
+        while (event := await self.events.get()) is not None:
+            match event.name:
+                case "Fetch.requestPaused":
+                    self.paused += 1
+                    self._stir()
+                    self._begin(tasks, self._answer(event))
+                case "Target.attachedToTarget":
+                    self._begin(tasks, self._attached(event.params))
+                case "Page.loadEventFired" | "Page.frameStoppedLoading" if self._is_of_page(event):
+                    self.loaded = True
+                    self._stir()
+                case "Page.javascriptDialogOpening":
+                    self.devtools.send("Page.handleJavaScriptDialog", event.session, accept=True)
+                case "Network.webSocketCreated":
+                    self.live[event.params["url"]] = None
+                case "Inspector.targetCrashed" if event.session == self.session:
+                    self._end("the page crashed the browser")
+        self.gone = True
+        self._end("the browser has ended")
+
+    def _begin(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        task = tasks.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _is_of_page(self, event: PageEvent) -> bool:
+        """Return True if the page itself has loaded, or given up: a page that goes elsewhere does not always load."""
+        began = self.navigation and event.session == self.session
+        return bool(began and event.params.get("frameId", self.frame) == self.frame)
+
+    def _end(self, why: str) -> None:
+        self.ended = self.ended or why
+        self._stir()
+
+    async def _attached(self, params: dict[str, Any]) -> None:
+        """Take the requests of a new target, then let it run."""
+        session, info = params["sessionId"], params["targetInfo"]
+        self.targets += 1
+        with suppress(DevToolsError):
+            if info["type"] == "page" or self.targets > self.limits.targets:  # a window that the page opens
+                if self.targets > self.limits.targets:
+                    self._end(f"{self.limits.targets} frames and workers")
+                await self.devtools.call("Target.closeTarget", targetId=info["targetId"])
+                return
+            self.devtools.listen(session, self.events)
+            await self._greet(session, info["type"])
+
+    async def _greet(self, session: str, kind: str) -> None:
+        """Set up a target. Some commands are answered only after its start, and some are not for every kind."""
+        send = self.devtools.send
+        replies = [send("Target.setAutoAttach", session, **ATTACH)]
+        if kind in ("page", "iframe"):
+            replies += [
+                send("Page.enable", session),
+                send("Page.setBypassCSP", session, enabled=True),
+                send("Network.setBypassServiceWorker", session, bypass=True),
+                send("Page.addScriptToEvaluateOnNewDocument", session, source=self._world(), runImmediately=True),
+            ]
+        if kind != "worker":  # its requests come through its frame
+            replies += [
+                send("Fetch.enable", session, **REQUESTS),
+                send("Network.setCacheDisabled", session, cacheDisabled=True),
+            ]
+        replies += [send("Network.enable", session), send("Runtime.runIfWaitingForDebugger", session)]
+        await asyncio.wait(replies)
+
+    def _world(self) -> str:
+        return f"({WORLD})({self.second}, {json.dumps(self.captured)})"
+
+    async def _answer(self, event: PageEvent) -> None:
+        try:
+            with suppress(DevToolsError):
+                await self._judge(event.session, event.params)
+        finally:
+            self.paused -= 1
+            self._stir()
+
+    async def _judge(self, session: str, params: dict[str, Any]) -> None:
+        asked = asked_by(params)
+        request = params["requestId"]
+        if asked.method == "OPTIONS" and asked.first("access-control-request-method"):
+            await self._tell(session, request, preflight(asked))
+            return
+        if len(self.answered) + len(self.missing) >= self.limits.requests:
+            self._end(f"{self.limits.requests} requests")
+        elsewhere = self._leaves(asked, params)
+        told = None if self.ended else await self.answer(asked)
+        if not self.ended and not _is_unseen(asked):
+            (self.missing if told is None else self.answered)[asked] = None
+        if told is None or told.status == UNTOLD or elsewhere:
+            reason = "Aborted" if elsewhere else "Failed"
+            await self.devtools.call("Fetch.failRequest", session, requestId=request, errorReason=reason)
+            return
+        self.size += len(told.body)
+        if self.size > self.limits.size:
+            self._end(f"{self.limits.size} bytes")
+        if asked.kind == "Document" and told.second not in (0, self.second):
+            self.captured[asked.url] = told.second
+            await self.devtools.call("Page.addScriptToEvaluateOnNewDocument", session, source=self._world())
+        await self._tell(session, request, readable(asked, told))
+
+    def _leaves(self, asked: Asked, params: dict[str, Any]) -> bool:
+        """Return True if the page would go to another one."""
+        if asked.kind != "Document" or params.get("frameId") != self.frame:
+            return False
+        self.navigation = self.navigation or params.get("networkId", "")
+        return bool(params.get("networkId", "") != self.navigation)
+
+    async def _tell(self, session: str, request: str, told: Told) -> None:
+        await self.devtools.call(
+            "Fetch.fulfillRequest",
+            session,
+            requestId=request,
+            responseCode=told.status,
+            responseHeaders=[{"name": name, "value": value} for name, value in told.fields],
+            body=base64.b64encode(told.body).decode(),
+        )
+
+
+def _is_unseen(asked: Asked) -> bool:
+    """Return True if the answer shows nowhere, or the browser asks by itself."""
+    return asked.kind in UNSEEN or (asked.kind == "Other" and asked.url.endswith("/favicon.ico"))

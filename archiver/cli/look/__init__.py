@@ -1,0 +1,263 @@
+"""`archiver look`: show archived pages in a browser without a network, and name what their replay would miss."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archiver.cli.directory import check_files_are_here, dedup_from
+from archiver.cli.get import open_holdings, parse_url
+from archiver.cli.look.fetching import UrlState, queue, states
+from archiver.cli.options import define_command, directory_argument, output_option
+from archiver.cli.terminal import ProgressLine, result, results, say
+from archiver.collection.layout import Layout
+from archiver.collection.lookup import Holdings
+from archiver.collection.settings_file import read_settings
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ConfigError
+from archiver.frontier import totals
+from archiver.humanize import count, printable
+from archiver.model import ExitCode
+from archiver.storage import replace_file
+
+if TYPE_CHECKING:
+    from archiver.browser.chromium import Chromium
+    from archiver.tools.look.archive import ArchiveAnswers
+    from archiver.tools.look.look import LookFindings, LookOptions, MissingUrl
+    from archiver.tools.look.pages import ChosenPages, PageToView
+
+EACH = 3  # pages of a URL pattern
+SHOWN = 20  # lines of a list
+MAX_URL = 500  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class LookRequest:
+    """The arguments of `archiver look`."""
+
+    urls: tuple[str, ...]
+    every: bool
+    fetch: bool
+    screenshots: bool
+    browser: str
+    tabs: int
+    output: Path | None
+
+
+def look(directory: Path, request: LookRequest) -> ExitCode:
+    """View pages of the archive *directory* and print what is missing; with `fetch`, queue it."""
+    import asyncio
+
+    from archiver.browser.chromium import Chromium, find, why_no_namespace
+    from archiver.browser.devtools import BrowserGoneError
+    from archiver.crawl.metadata_warc import store_screenshots
+    from archiver.tools.look.archive import ArchiveAnswers
+    from archiver.tools.look.look import FLAGS, LookFindings, LookOptions
+
+    command = find(request.browser)
+    if why := why_no_namespace():
+        raise ConfigError(
+            f"look runs the browser without a network, in a network namespace, and none can be made: {why}"
+        )
+    _check_changeable(directory, request)
+    check_files_are_here(directory)
+    options = LookOptions((*command, *FLAGS), request.tabs, request.screenshots)
+    found = LookFindings()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="archiver-views-")))
+        archives = _archives(stack, directory)
+        chosen = _chosen(archives[0], directory, request)
+        start = partial(Chromium, options.command, network=False)
+        try:
+            pictures = asyncio.run(_look(chosen.pages, ArchiveAnswers(archives), options, start, found, folder))
+        except BrowserGoneError as error:
+            raise ConfigError(f"{command[0]}: {error}") from None
+        if pictures:
+            name = asyncio.run(store_screenshots(directory, _settings(directory), pictures))
+            say(f"archiver: {count(len(pictures), 'screenshot')} stored in {name}")
+    known = states(directory, found.missing.values())
+    _write_table(_table_path(directory, request), found, known)
+    results(_lines(directory, request, chosen, found, known))
+    if request.fetch and found.lasting:
+        result(queue(directory, found.lasting, known))
+    return ExitCode.FAULTS if found.lasting or found.unfinished else ExitCode.DONE
+
+
+def _check_changeable(directory: Path, request: LookRequest) -> None:
+    """Refuse to change what holds no crawl."""
+    option = "--fetch" if request.fetch else "--screenshots" if request.screenshots else ""
+    if option and (directory.is_file() or not Layout(directory).has_frontier()):
+        raise ConfigError(f"{option}: {directory} holds no crawl, so it cannot be changed")
+
+
+def _settings(directory: Path) -> Settings:
+    return with_values(Settings(), read_settings(Layout(directory).settings))
+
+
+async def _look(
+    pages: "Sequence[PageToView]",
+    answers: "ArchiveAnswers",
+    options: "LookOptions",
+    start: "partial[Chromium]",
+    found: "LookFindings",
+    folder: Path,
+) -> list[tuple[str, Path]]:
+    """View *pages*, add the results to *found*, and return the screenshots, which are written to *folder*."""
+    from archiver.tools.look.look import look as look_at
+
+    pictures: list[tuple[str, Path]] = []
+    with ProgressLine() as progress:
+        progress.show(f"starting {options.command[0]}")
+        async for each in look_at(pages, answers, options, start):
+            found.add(each)
+            missing = f", {len(found.missing)} URLs missing" if found.missing else ""
+            progress.show(f"{found.pages} of {count(len(pages), 'page')}{missing}")
+            if each.screenshot:
+                pictures.append((each.page.url, folder / f"{found.pages}.jpg"))
+                pictures[-1][1].write_bytes(each.screenshot)
+    return pictures
+
+
+def _archives(stack: ExitStack, directory: Path) -> list[Holdings]:
+    """Open the archive, and those that hold payloads of its revisits."""
+    others = [] if directory.is_file() else [path for path in dedup_from(directory) if Layout(path).archive.is_dir()]
+    return [stack.enter_context(open_holdings(path)) for path in (directory, *others)]
+
+
+def _chosen(holdings: Holdings, directory: Path, request: LookRequest) -> "ChosenPages":
+    from archiver.tools.look.pages import ChosenPages, choose, named_pages
+
+    if request.urls:
+        pages = []
+        for address, page in named_pages(holdings, [parse_url(text)[0] for text in request.urls]):
+            if page is None:
+                near = holdings.near(address)
+                hint = f"; similar: {' '.join(near)}" if near else ""
+                raise ConfigError(f"{directory} holds no capture of {printable(address, MAX_URL)}{hint}")
+            pages.append(page)
+        return ChosenPages(tuple(pages), 0)
+    chosen = choose(holdings, _seeds(directory), 0 if request.every else EACH)
+    if not chosen.pages:
+        raise ConfigError(f"{directory} holds no page to look at")
+    return chosen
+
+
+def _seeds(directory: Path) -> list[str]:
+    if directory.is_file() or not Layout(directory).has_frontier():
+        return []
+    with totals.open_totals(directory) as db:
+        return [seed.url for seed in totals.seeds(db)]
+
+
+def _table_path(directory: Path, request: LookRequest) -> Path | None:
+    from archiver.tools.report.files import IN_REPLAY
+
+    if request.output is not None:
+        return request.output
+    reports = Layout(directory).reports
+    return reports / f"{IN_REPLAY}.tsv" if reports.is_dir() else None
+
+
+def _write_table(path: Path | None, found: "LookFindings", known: dict[str, UrlState]) -> None:
+    """Write one line for each missing URL, by pattern."""
+    from archiver.tools.report.files import IN_REPLAY_COLUMNS
+
+    if path is None:
+        return
+    rows = [
+        (
+            each.url,
+            each.method,
+            each.kind,
+            str(each.pages),
+            each.page,
+            "yes" if each.volatile else "no",
+            known[each.url].text if each.url in known else "",
+        )
+        for each in _sorted(found.missing.values())
+    ]
+    lines = ("\t".join(printable(cell, len(cell)) for cell in row) + "\n" for row in (IN_REPLAY_COLUMNS, *rows))
+    replace_file(path, lambda file: file.writelines(line.encode() for line in lines))
+    say(f"archiver: {count(len(rows), 'missing URL')} listed in {path}")
+
+
+def _sorted(missing: "Iterable[MissingUrl]") -> "list[MissingUrl]":
+    return sorted(missing, key=lambda each: (each.volatile, each.pattern, each.method, each.url))
+
+
+def _lines(
+    directory: Path, request: LookRequest, chosen: "ChosenPages", found: "LookFindings", known: dict[str, UrlState]
+) -> Iterator[str]:
+    left = f"; {chosen.left_out} more were not looked at (--all)" if chosen.left_out else ""
+    yield f"looked at  {count(found.pages, 'page')}, {count(found.asked, 'request')}{left}"
+    yield f"complete   {count(found.whole, 'page')}"
+    yield from _listed("missing", _patterns(found.lasting, known))
+    volatile = [each for each in found.missing.values() if each.volatile]
+    yield from _listed("volatile", _patterns(volatile, known))
+    if volatile:
+        yield "           no replay asks for these again: they differ each time the page is shown"
+    yield from _listed("live only", [f"{address}  on {page}" for address, page in found.live.items()])
+    yield from _listed("cut short", [f"{page}: {why}" for page, why in found.unfinished])
+    if found.lasting and not request.fetch and Layout(directory).has_frontier():
+        yield f"next       archiver look {quote(str(directory))} --fetch   # queue what is missing"
+
+
+def _patterns(missing: "Iterable[MissingUrl]", known: dict[str, UrlState]) -> list[str]:
+    """Return a line for each URL pattern: its URLs, its kind, and the page that asks for the first."""
+    lines = []
+    for (shape, method, kind), group in groupby(
+        _sorted(missing), key=lambda each: (each.pattern, each.method, each.kind)
+    ):
+        each = list(group)
+        state = known.get(each[0].url)
+        why = f"; {state.text}" if state is not None else ""
+        name = printable(each[0].url if len(each) == 1 else shape, MAX_URL)
+        what = kind if method == "GET" else f"{method} {kind}"
+        lines.append(f"{len(each):>4}  {name}  {what}, on {printable(each[0].page, MAX_URL)}{why}")
+    return lines
+
+
+def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
+    for number, line in enumerate(lines[:SHOWN]):
+        yield f"{'' if number else title:<10} {line}"
+    if len(lines) > SHOWN:
+        yield f"           and {len(lines) - SHOWN} more"
+
+
+def _run(directory: Path, **chosen: Any) -> int:
+    return look(directory, LookRequest(**chosen))
+
+
+COMMAND = define_command(
+    "look",
+    _run,
+    """Look at archived pages in a browser, and name what their replay would miss.
+
+    Shows pages in Chromium, which has no network: each request is answered from the archive alone. Looks at the seeds
+    and at three pages of each URL pattern, at most 100, or at the URLs given. Prints what pages ask for and the archive
+    lacks, by URL pattern, and writes DIR/reports/missing-in-replay.tsv. Exits with 7 if something is missing. Changes
+    nothing without --fetch. DIR may also be a WACZ or WARC file.
+    """,
+    [
+        directory_argument(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        click.Option(["--all", "every"], is_flag=True, help="Look at all pages."),
+        click.Option(["--fetch"], is_flag=True, help="Queue what is missing; archiver resume fetches it."),
+        click.Option(["--screenshots"], is_flag=True, help="Store a picture of each page, as urn:view:URL (JPEG)."),
+        click.Option(["--browser"], default="", metavar="COMMAND", help="Start this browser. Default: Chromium."),
+        click.Option(
+            ["--tabs"], type=click.IntRange(1, 32), default=2, metavar="N", help="Show N pages at once. [default: 2]"
+        ),
+        output_option("FILE", "Write the table to FILE."),
+    ],
+    ("archiver look collections/example.org", "check the seeds and three pages of each URL pattern"),
+    ("archiver look collections/example.org https://example.org/a.html", "check this page"),
+    ("archiver look collections/example.org --fetch && archiver resume collections/example.org", "get what is missing"),
+)

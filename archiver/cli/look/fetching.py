@@ -1,0 +1,129 @@
+"""What the crawl knows about URLs that a replay would miss, and how they are queued.
+
+A missing URL is judged as a requisite of the page that asks for it: by the same scope, limits and traps as in a crawl.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from archiver import url
+from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
+from archiver.collection.layout import Layout
+from archiver.config.settings import Settings
+from archiver.frontier import url_lookup
+from archiver.frontier.address import SharedFrontier
+from archiver.frontier.port import Selection
+from archiver.humanize import count, printable
+from archiver.model import Hop, Link, NewUrl, Refusal, State
+
+if TYPE_CHECKING:
+    from archiver.crawl.visit_rules import VisitRules
+    from archiver.frontier.sqlite import SqliteFrontier
+    from archiver.tools.look.look import MissingUrl
+
+MAX_REASONS = 5
+AGAIN = (State.FAILED, State.HELD)  # an excluded URL stays so: robots.txt or a rule forbids it
+
+
+@dataclass(frozen=True, slots=True)
+class UrlState:
+    """The state of a URL in the crawl, in words."""
+
+    text: str
+    state: State | None = None  # None: it was refused
+
+
+def states(directory: Path, missing: "Iterable[MissingUrl]") -> dict[str, UrlState]:
+    """Return what the crawl in *directory* knows about URLs; those that it does not know are left out."""
+    if directory.is_file() or not Layout(directory).has_frontier():
+        return {}
+    found: dict[str, UrlState] = {}
+    with named_crawl(directory).read() as db:
+        for each in missing:
+            address = url.canonical(each.url)
+            if address is None:
+                continue
+            row, refused = url_lookup.known(db, address), url_lookup.refused(db, address)
+            if row is not None:
+                failure = f" ({row.failure})" if row.failure else ""
+                found[each.url] = UrlState(f"{row.state.value}{failure}", row.state)
+            elif refused is not None:
+                found[each.url] = UrlState(f"refused ({printable(refused.rule, 200)})")
+    return found
+
+
+@dataclass
+class _Queued:
+    """The result of queueing."""
+
+    added: int = 0
+    again: int = 0
+    refused: dict[str, str] = field(default_factory=dict)  # the rule by URL
+    posts: int = 0
+
+
+def queue(directory: Path, missing: "Sequence[MissingUrl]", known: Mapping[str, UrlState]) -> str:
+    """Queue *missing* in the crawl in *directory*; return what was done, in words."""
+    import asyncio
+
+    crawl = named_crawl(directory)
+    settings = check_changeable(crawl)
+    with crawl_lock(crawl) as running:
+        done = asyncio.run(_queue(crawl.frontier, settings, missing, known))
+    total = done.added + done.again
+    text = f"{count(total, 'URL')} queued{resume_hint(total, crawl, running=running)}"
+    if done.posts:
+        text += f"; {done.posts} not: a crawl sends no POST"
+    for address, rule in list(done.refused.items())[:MAX_REASONS]:
+        text += f"\nnot queued: {printable(address, 500)}: {printable(rule, 200)}"
+    if len(done.refused) > MAX_REASONS:
+        text += f"\nand {len(done.refused) - MAX_REASONS} more; see: archiver explain {quote(str(directory))} URL"
+    return text
+
+
+async def _queue(
+    place: Path | SharedFrontier, settings: Settings, missing: "Sequence[MissingUrl]", known: Mapping[str, UrlState]
+) -> _Queued:
+    from archiver.crawl.rules import learned_rules
+    from archiver.frontier.sqlite import SqliteFrontier
+
+    again = {url.canonical(each.url) or "" for each in missing if _may_be_tried(known.get(each.url))}
+    async with await SqliteFrontier.open(place) as frontier:
+        new, done = await _judged(frontier, await learned_rules(settings, frontier), missing)
+        done.added = await frontier.add_links(new)
+        if again:
+            done.again = await frontier.queue_again(Selection(tuple(again)))
+        return done
+
+
+def _may_be_tried(known: UrlState | None) -> bool:
+    return known is not None and known.state in AGAIN
+
+
+async def _judged(
+    frontier: "SqliteFrontier", rules: "VisitRules", missing: "Sequence[MissingUrl]"
+) -> tuple[list[tuple[NewUrl, int]], _Queued]:
+    """Return what the crawl does not know yet, with the rows of the pages, and what it refuses."""
+    from archiver.crawl.visit import judged
+
+    done, now = _Queued(), time.time()
+    new: list[tuple[NewUrl, int]] = []
+    for each in missing:
+        address, page = url.canonical(each.url), url.canonical(each.page)
+        if each.method != "GET":
+            done.posts += 1
+        elif address is None or page is None:
+            done.refused[each.url] = "not a URL that can be fetched"
+        elif (claim := await frontier.claim_of(page)) is None:
+            done.refused[each.url] = f"its page is not in the crawl: {page}"
+        else:
+            verdict = judged(rules, Link(address, Hop.REQUISITE, f"browser:{each.kind}"), claim, now)
+            if isinstance(verdict, Refusal):
+                done.refused[each.url] = verdict.rule
+            else:
+                new.append((verdict._replace(held=""), claim.id))
+    return new, done

@@ -1,0 +1,111 @@
+"""The crawl that a command is about: named by its directory, or by the address of its frontier in PostgreSQL.
+
+An address is all that a command needs on a machine that does not crawl. Then the settings are those in the database,
+and WARC files, crawl.log and earlier crawls are out of reach.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Self
+
+from archiver.collection import lock
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Holder
+from archiver.collection.settings_file import read_settings
+from archiver.config import toml
+from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import machines, totals
+from archiver.frontier.address import SharedFrontier, address_of
+from archiver.frontier.connection import Reader
+from archiver.policy.limits import NO_QUOTAS, Quotas
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCrawl:
+    """A crawl that a command names."""
+
+    layout: Layout | None  # of its directory; None: only the address is known
+    address: str = ""  # of its frontier in PostgreSQL, which has no password; "": it is crawl.db
+
+    @classmethod
+    def in_directory(cls, directory: Path) -> Self:
+        """Return the crawl in *directory*."""
+        layout = Layout(directory)
+        return cls(layout, address_of(layout.database))
+
+    @classmethod
+    def at_address(cls, address: str) -> Self:
+        """Return the crawl whose frontier is at *address*. Raises `ConfigError` if there is none."""
+        try:
+            from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
+        except ModuleNotFoundError:
+            raise ConfigError(f"{address} needs the package psycopg: pip install 'warchiver[postgres]'") from None
+        try:
+            there = postgres_reading.holds_crawl(address)
+        except ArchiveError as error:
+            raise ConfigError(str(error)) from None
+        if not there:
+            raise ConfigError(f"{address} holds no crawl; to start one: archiver crawl URL --frontier {quote(address)}")
+        return cls(None, address)
+
+    @property
+    def name(self) -> str:
+        """The directory, or the address."""
+        return self.address if self.layout is None else str(self.layout.directory)
+
+    @property
+    def title(self) -> str:
+        """The name of the directory or the database, without anything of this machine."""
+        if self.layout is None:
+            return self.address.partition("?")[0].rpartition("/")[2]
+        return self.layout.directory.resolve().name
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the crawl, for messages that do not repeat the directory."""
+        return f"archiver join {quote(self.address)}" if self.layout is None else "archiver resume"
+
+    @property
+    def settings_name(self) -> str:
+        """Where its settings are, for messages."""
+        return self.address if self.layout is None else str(self.layout.settings)
+
+    @property
+    def frontier(self) -> Path | SharedFrontier:
+        """What opens the frontier for a change."""
+        return SharedFrontier(self.address, "", 0) if self.layout is None else self.layout.database
+
+    @contextmanager
+    def read(self) -> Iterator[Reader]:
+        """Open the database in one read transaction."""
+        with totals.open_totals(self.address if self.layout is None else self.layout.directory) as db:
+            yield db
+
+    def settings(self, db: Reader) -> Settings:
+        """Return the settings of the crawl with the database *db*."""
+        if self.layout is not None:
+            return with_values(Settings(), read_settings(self.layout.settings))
+        return with_values(Settings(), toml.parse(machines.settings_text(db), self.address))
+
+    def quotas(self, db: Reader) -> Quotas:
+        """Return the limits per host of the crawl with the database *db*; none if its settings cannot be read."""
+        try:
+            return Quotas(SettingsByHost(self.settings(db)))
+        except ConfigError:
+            return NO_QUOTAS
+
+    def holder(self, db: Reader) -> Holder | None:
+        """Return the process that runs the crawl with the database *db*, which may be unknown; None if none does."""
+        found = None if self.layout is None else lock.holder(self.layout.directory)
+        return found or (Holder() if self.address and machines.is_running(db) else None)
+
+    def runs_elsewhere(self) -> bool:
+        """Return True if processes crawl that have not locked the directory, because they are on other machines."""
+        if not self.address:
+            return False
+        with self.read() as db:
+            return machines.is_running(db)

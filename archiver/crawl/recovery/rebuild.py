@@ -1,0 +1,106 @@
+"""Makes a new database for a collection from its WARC files.
+
+`Rebuild` reads, from offset 0, every WARC file that this program wrote. Files of earlier crawls belong to
+their databases below DIR/crawls and are skipped. The crawl then continues where it was. URLs that no WARC mentions
+(because they never answered, or robots.txt forbids them) are queued again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver.collection import reindex, safe_paths
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
+from archiver.config.settings import Settings
+from archiver.crawl.recovery.adoption import VisitAdoption, held_before, payloads_before
+from archiver.crawl.recovery.quarantine import replace_database, set_database_aside
+from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish
+from archiver.crawl.rules import put_settings, visit_rules_of
+from archiver.crawl.visit_rules import VisitRules
+from archiver.frontier.address import SharedFrontier, machine_of, write_address
+from archiver.frontier.port import Frontier
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.storage import DRAFT, OPEN, storage
+
+ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """The result of a rebuild."""
+
+    visits: int
+    files: int
+    mended: tuple[str, ...]  # files from which something was taken out
+    foreign: tuple[str, ...]  # files of other programs, left as they are
+
+
+class Rebuild:
+    """Fills a new frontier from the WARC files of a collection."""
+
+    def __init__(
+        self, layout: Layout, frontier: Frontier, rules: VisitRules, report: ReportProgress = lambda *_: None
+    ) -> None:
+        self._layout = layout
+        self._frontier = frontier
+        self._rules = rules
+        self._report = report
+
+    async def run(self) -> RebuildResult:
+        """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
+        adoption = VisitAdoption(self._frontier, self._rules, payloads_before(self._layout))
+        cut, foreign = [], []
+        paths = own_files(self._layout)
+        for number, path in enumerate(paths):
+            self._report(number, len(paths), adoption.adopted)
+            name = path.name.removesuffix(OPEN)
+            with storage(path):
+                if not path.name.endswith(OPEN) and not ours(path):
+                    foreign.append(name)
+                    continue
+                if mended(path, name, 0, self._layout, lenient=True):
+                    cut.append(name)
+                await adoption.read(path, name, 0, self._layout.spool, lenient=True)
+                if publish(path, name):
+                    await self._frontier.settle((), (finished(path.with_name(name), name),))
+        self._report(len(paths), len(paths), adoption.adopted)
+        return RebuildResult(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
+
+
+async def rebuilt(directory: Path, settings: Settings, report: ReportProgress, text: str = "") -> RebuildResult:
+    """Build a new database and index from the WARC files in *directory*; the old crawl.db is kept under damaged/.
+
+    If *settings* name a PostgreSQL database, which must be empty, it is made there. The new one is put in place in one
+    step, when it is complete. *text*, if any, becomes crawl.toml.
+    """
+    layout = safe_paths.make_folders(directory)
+    with Lock(layout.lock):
+        layout.forget_drafts()
+        draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
+        address, machine = settings.limits.frontier, machine_of(layout.database)
+        place = SharedFrontier(address, machine, 0) if address else draft
+        async with await SqliteFrontier.open(place) as frontier:
+            await frontier.add_seeds(settings.seeds)
+            result = await Rebuild(layout, frontier, visit_rules_of(settings), report).run()
+            if not settings.dedup.dedup_from and (
+                lost := await frontier.queue_again_without_payload(held_before(layout))
+            ):
+                log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
+            await asyncio.to_thread(reindex.rebuild, directory)
+            await frontier.mark_indexed()
+        if address:
+            set_database_aside(layout)
+            write_address(layout.database, address, machine)
+        else:
+            replace_database(layout, draft)
+        if text:
+            put_settings(layout, text)
+        with contextlib.suppress(OSError):  # as at the end of a crawl
+            layout.spool.rmdir()
+        return result

@@ -1,0 +1,82 @@
+"""Answers to the requests of a page, from an archive alone.
+
+A capture is looked up as replay tools do: the exact URL, then its key in the index (SURT), then the same without
+parameters that only defeat caches. Of several captures, the one closest to that of the page answers.
+"""
+
+import re
+from calendar import timegm
+from collections.abc import Iterable
+from time import strptime
+
+from archiver import url
+from archiver.browser.answers import UNTOLD, Asked, Told, part_of, told_fields
+from archiver.collection.dates import DateRange
+from archiver.collection.lookup import Holdings
+from archiver.collection.payload import read_answer
+from archiver.errors import ArchiveError
+from archiver.warc.cdxj import IndexEntry
+from archiver.warc.members import DamagedRecord
+
+LARGEST = 32 << 20  # bytes of an answer without its codings
+NO_BODY = frozenset((101, 103, 204, 205, 304))
+_CACHE_BUSTERS = re.compile(  # those that pywb ignores at any host
+    r"[?&](?:(?:_|cb|uncache)=\d+|utm_[^=&]+=[^&]+|\w*(?:bust|ts)\w*=1\d{12,15}|fbclid=[^&]*)(?=&|$)", re.IGNORECASE
+)
+
+
+class ArchiveAnswers:
+    """The captures of several archives; the methods block, so call them in a thread of their own."""
+
+    def __init__(self, archives: Iterable[Holdings]) -> None:
+        self._archives = tuple(archives)
+
+    def answer(self, asked: Asked, at: DateRange) -> Told | None:
+        """Return the answer to *asked* in the archive as of *at*; None if there is none."""
+        address = url.canonical(asked.url)
+        if address is None or asked.method not in ("GET", "HEAD"):
+            return None
+        for holdings in self._archives:
+            for each in dict.fromkeys((address, without_cache_busters(address))):
+                entry = holdings.closest(each, at)
+                told = None if entry is None else self._told(holdings, entry)
+                if told is not None:
+                    return part_of(asked, told)
+        return None
+
+    def _told(self, holdings: Holdings, entry: IndexEntry) -> Told | None:
+        try:
+            original = holdings.original(entry)
+            if original is None:
+                return None
+            with holdings.record(original) as record:
+                answer = read_answer(record)
+                body = bytearray()
+                for piece in answer.decoded():
+                    body += piece
+                    if len(body) > LARGEST:
+                        return Told(UNTOLD, (), b"")
+        except (ArchiveError, DamagedRecord):
+            return None
+        framing = answer.framing
+        status = framing.status or 200  # a resource record has none
+        if status in NO_BODY or 300 <= status < 400:
+            body.clear()
+        return Told(status, told_fields(framing.fields), bytes(body), second_of(entry.timestamp))
+
+
+def without_cache_busters(address: str) -> str:
+    """Return *address* without the parameters by which pages avoid caches."""
+    page, sign, query = address.partition("?")
+    if not sign:
+        return address
+    rest = _CACHE_BUSTERS.sub("", f"?{query}")
+    return page + (f"?{rest[1:]}" if rest else "")
+
+
+def second_of(timestamp: str) -> int:
+    """Return the seconds since the epoch of the 14 digits that begin *timestamp*; 0 if they are no date."""
+    try:
+        return timegm(strptime(timestamp[:14], "%Y%m%d%H%M%S"))
+    except ValueError:
+        return 0

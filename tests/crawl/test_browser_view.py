@@ -1,0 +1,156 @@
+"""A page in the browser without a network: it has no socket, and no page keeps it for longer than its limits."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from archiver.browser.answers import Asked, Told
+from archiver.browser.chromium import Chromium, find, why_no_namespace
+from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
+from archiver.browser.view import BrowserViews, Viewed, ViewLimits
+from archiver.tools.look.look import FLAGS
+from fixtures import devtools
+
+NO_NAMESPACE = why_no_namespace()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+]
+PAGE = "https://site.example/"
+SECOND = 1_700_000_000  # 2023-11-14T22:13:20Z
+PATIENT = ViewLimits(seconds=120)
+
+
+def html(text: str) -> Told:
+    return Told(200, (("content-type", "text/html; charset=utf-8"),), f"<!doctype html>{text}".encode(), SECOND)
+
+
+def viewed(pages: dict[str, Told], limits: ViewLimits = PATIENT) -> Viewed:
+    """Return the view of PAGE, where *pages* are all that is archived."""
+
+    async def answer(asked: Asked) -> Told | None:
+        return pages.get(asked.url)
+
+    return in_browser(lambda views, _browser: views.view(PAGE, SECOND, answer, limits))
+
+
+def in_browser(work: Callable[[BrowserViews, Chromium], Awaitable[Viewed]]) -> Viewed:
+    async def run() -> Viewed:
+        browser = Chromium([*find(""), *FLAGS], network=False)
+        async with connected(browser) as connection, BrowserViews.open(connection) as views:
+            return await work(views, browser)
+
+    return asyncio.run(run())
+
+
+def test_the_browser_has_no_network() -> None:
+    """Its processes see one interface, the loopback of their namespace, which is down; and they have no socket."""
+
+    async def look(views: BrowserViews, browser: Chromium) -> Viewed:
+        async def answer(asked: Asked) -> Told | None:
+            assert networks(browser.group) == {"lo", "no socket"}
+            return html("<title>There</title>") if asked.url == PAGE else None
+
+        return await views.view(PAGE, SECOND, answer, PATIENT)
+
+    assert in_browser(look).title == "There"
+
+
+def networks(group: int) -> set[str]:
+    """Return the interfaces and the kinds of sockets that the processes of *group* see."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if os.getpgid(int(process.name)) == group:
+                found |= {line.split(":")[0].strip() for line in (process / "net/dev").read_text().splitlines()[2:]}
+                for kind in ("tcp", "tcp6", "udp", "udp6", "raw", "packet"):
+                    lines = (process / "net" / kind).read_text().splitlines()
+                    found.add(kind if len(lines) > 1 else "no socket")
+    return found
+
+
+def test_the_world_is_that_of_the_replay() -> None:
+    """As wombat.js of pywb makes it: the first numbers after a second as the seed, and a clock that begins with it."""
+    script = """document.title = JSON.stringify([Math.random(), Math.random(),
+        crypto.getRandomValues(new Uint32Array(1))[0], new Date().toISOString().slice(0, 18),
+        Date.now() - 1700000000000 < 9000, new Date(0).getTime(), Date(),
+        new Date(2020, 1, 2).getTimezoneOffset(), new Date() instanceof Date, devicePixelRatio])"""
+    seed, numbers = SECOND, []
+    for _ in range(3):
+        seed = (seed * 9301 + 49297) % 233280
+        numbers.append(seed / 233280)
+    title = viewed({PAGE: html(f"<script>{script}</script>")}).title
+    first, second, third, date, soon, epoch, text, zone, same, ratio = json.loads(title)
+    assert [first, second] == numbers[:2]
+    assert third == int(numbers[2] * 4294967296)
+    assert date == "2023-11-14T22:13:2"
+    assert "Nov 14 2023 22:13:2" in text
+    assert (soon, epoch, zone, same, ratio) == (True, 0, 0, True, 1)
+
+
+HOSTILE = {
+    "a loop": ("<script>while (true) {}</script>", "2 seconds"),
+    "dialogs": ("<script>while (true) alert(confirm(prompt(1)))</script>", "2 seconds"),
+    "requests": ("<script>for (let i = 0; i < 999; i++) new Image().src = '/' + i</script>", "150 requests"),
+    "frames": (
+        """<script>for (let i = 0; i < 99; i++) {
+            const frame = document.createElement("iframe")
+            frame.src = `https://h${i}.example/`
+            document.documentElement.append(frame)
+        }</script>""",
+        "20 frames and workers",
+    ),
+    "workers": (
+        "<script>const u = URL.createObjectURL(new Blob(['1']));for (let i = 0; i < 99; i++) new Worker(u)</script>",
+        "20 frames and workers",
+    ),
+    "itself": ("<script>location = '?' + Math.random()</script>", ""),
+    "reloads": ("<meta http-equiv=refresh content=0>", ""),
+    "downloads": ("<a download href=data:,x id=a></a><script>a.click()</script>", ""),
+    "other schemes": ("<script>location='file:///etc/passwd'; open('chrome://version')</script>", ""),
+    "leaving": ("<script>onbeforeunload = () => 'no'; location = '/b'</script>", ""),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_page_ends(name: str) -> None:
+    text, ended = HOSTILE[name]
+    anywhere = {f"https://h{number}.example/": html("") for number in range(99)}
+    limits = ViewLimits(seconds=2 if "seconds" in ended else 120, requests=150, targets=20)
+    found = viewed({PAGE: html(text), **anywhere}, limits)
+    assert found.ended == ended
+
+
+def test_too_many_bytes_end_a_view() -> None:
+    large = Told(200, (("content-type", "image/png"),), bytes(100_000))
+    images = "".join(f"<img src=/{number}>" for number in range(30))
+    found = viewed(
+        {PAGE: html(images)} | {f"{PAGE}{number}": large for number in range(30)}, ViewLimits(size=1_000_000)
+    )
+    assert found.ended == "1000000 bytes"
+
+
+def test_frames_have_the_second_of_their_own_capture() -> None:
+    frame = Told(200, (("content-type", "text/html"),), b"<script>fetch('/got?' + Math.random())</script>", SECOND + 1)
+    pages = {PAGE: html("<iframe src=https://frame.example/></iframe>"), "https://frame.example/": frame}
+    expected = ((SECOND + 1) * 9301 + 49297) % 233280 / 233280
+    assert [each.url for each in viewed(pages).missing] == [f"https://frame.example/got?{expected}"]
+
+
+def test_a_browser_that_is_killed_is_noticed() -> None:
+    async def look(views: BrowserViews, browser: Chromium) -> Viewed:
+        async def answer(_asked: Asked) -> Told | None:
+            os.killpg(browser.group, 9)
+            return None
+
+        return await views.view(PAGE, SECOND, answer, PATIENT)
+
+    with pytest.raises(BrowserGoneError):
+        in_browser(look)
+    assert issubclass(BrowserGoneError, DevToolsError)

@@ -1,0 +1,302 @@
+"""Machines that crawl together: complete, each page once, joining and leaving, and settings in common."""
+
+import os
+import signal
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from archiver.frontier.address import shared_frontier
+from archiver.model import ExitCode
+from fixtures.archives import rows, warcs
+from fixtures.command import archiver, ended, running, said
+from fixtures.flag import Gate
+from fixtures.postgres import DataFolder, PostgresServer, folder
+from fixtures.rawserver import Answer, RawServer
+from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
+
+pytestmark = pytest.mark.postgres
+GATED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n<p>The gate</p>"
+OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0")
+
+
+@pytest.fixture(name="address")
+def new_database(postgres_server: PostgresServer | None) -> str:
+    if postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
+    return postgres_server.new_database()
+
+
+def gated(gate: Gate) -> RawServer:
+    """Return a host whose only page does not answer before *gate* opens, so that the crawl cannot end."""
+    return RawServer({"/": Answer((gate, GATED))})
+
+
+def verified(*directories: Path) -> None:
+    """No file of these machines is damaged or missing."""
+    for directory in directories:
+        ran = archiver("verify", directory.name, cwd=directory.parent)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def wait_for_crawlers(directory: Path, number: int) -> None:
+    """Wait until *number* crawlers are alive."""
+    end = monotonic() + PATIENCE
+    alive = "SELECT count(*) FROM crawlers WHERE ended = 0 AND ends > extract(epoch FROM clock_timestamp())"
+    while rows(directory, alive) != [(number,)]:
+        assert monotonic() < end
+        sleep(0.05)
+
+
+def test_machines_share_the_hosts_and_each_may_leave_and_come_back(tmp_path: Path, address: str) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    gate = Gate()
+    with gated(gate) as server, several_hosts(hosts=6, after=100) as hosts:
+        start = ("crawl", "-o", "one", *OPTIONS, "--frontier", address, server.url())
+        with running(*start, cwd=tmp_path) as first:
+            gate.arrived.wait()
+            with running("join", address, "-o", "two", "--name", "second", cwd=tmp_path) as second:
+                wait_for_crawlers(one, 2)
+                ran = archiver("add", "one", *hosts.seeds, cwd=tmp_path)
+                assert ran.returncode == 0, ran.stderr
+                assert hosts.reached.wait(PATIENCE)
+                second.send_signal(signal.SIGINT)
+                _, err = second.communicate(timeout=PATIENCE)
+                assert second.returncode == ExitCode.STOPPED, err
+                assert "the crawl goes on, on other machines" in err
+            with running("resume", "two", cwd=tmp_path) as second:
+                wait_for_crawlers(one, 2)
+                gate.open()
+                for process in (first, second):
+                    _, err = process.communicate(timeout=PATIENCE)
+                    assert process.returncode == ExitCode.DONE, err
+    assert captures(one) == dict.fromkeys({*hosts.pages, server.url()}, 1)
+    for directory in (one, two):
+        assert any("~" in file.name for file in warcs(directory))  # both have crawled
+    assert rows(one, "SELECT exit_code FROM runs") == [(ExitCode.DONE,)]
+    verified(one, two)
+
+
+def test_a_machine_that_is_killed_comes_back_while_the_others_go_on(tmp_path: Path, address: str) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    gate = Gate()
+    with gated(gate) as server, several_hosts(hosts=6, after=100) as hosts:
+        start = ("crawl", "-o", "one", *OPTIONS, "--frontier", address, server.url())
+        with running(*start, cwd=tmp_path) as first:
+            gate.arrived.wait()
+            with running("join", address, "-o", "two", "--name", "second", cwd=tmp_path) as second:
+                wait_for_crawlers(one, 2)
+                ran = archiver("add", "one", *hosts.seeds, cwd=tmp_path)
+                assert ran.returncode == 0, ran.stderr
+                assert hosts.reached.wait(PATIENCE)
+                for victim in (*crawlers(second.pid), second.pid):
+                    os.kill(victim, signal.SIGKILL)
+                second.communicate(timeout=PATIENCE)
+            with running("resume", "two", cwd=tmp_path) as second:
+                gate.open()
+                for process in (first, second):
+                    _, err = process.communicate(timeout=PATIENCE)
+                    assert process.returncode == ExitCode.DONE, err
+    assert captures(one).keys() == {*hosts.pages, server.url()}
+    assert rows(one, "SELECT DISTINCT closed FROM warcs") == [(1,)]
+    verified(one, two)
+
+
+def test_settings_are_those_of_all_machines(tmp_path: Path, address: str) -> None:
+    """A change counts for all, unless others crawl at the moment."""
+    gate = Gate()
+    with gated(gate) as server, several_hosts(hosts=1) as hosts:
+        seeds = [server.url(), *hosts.seeds]
+        ran = archiver(
+            "crawl", "-o", "one", *OPTIONS, "--frontier", address, "--max-urls", "2", *seeds[1:], cwd=tmp_path
+        )
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        ran = archiver("join", address, "-o", "two", "--name", "second", "--concurrency", "7", cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        gate_page = ("--max-urls", "0", "--max-depth", "9")
+        ran = archiver("add", "one", server.url(), cwd=tmp_path)
+        with running("resume", "one", *gate_page, cwd=tmp_path) as first:
+            gate.arrived.wait()
+            ran = archiver("resume", "two", "--max-depth", "3", cwd=tmp_path)
+            assert ran.returncode == ExitCode.USAGE
+            assert "crawlers on other machines run with other settings; stop them first" in ran.stderr
+            with running("resume", "two", cwd=tmp_path) as second:
+                wait_for_crawlers(tmp_path / "one", 2)
+                gate.open()
+                for process in (first, second):
+                    _, err = process.communicate(timeout=PATIENCE)
+                    assert process.returncode == ExitCode.DONE, err
+    given = tomllib.loads((tmp_path / "two" / "crawl.toml").read_text())
+    assert (given["max-urls"], given["max-depth"], given["concurrency"]) == (0, 9, 7)
+    shared = shared_frontier(tmp_path / "two" / "crawl.db")
+    assert shared is not None
+    assert rows(tmp_path / "one", "SELECT revision FROM settings") == [(shared.revision,)]
+
+
+def test_one_crawl_with_a_secret_gives_it_to_no_other_machine(tmp_path: Path, address: str) -> None:
+    with several_hosts(hosts=1) as hosts:
+        secret = ("--header", "X-Api-Key: hidden-word", "--insecure-secrets", "127.0.0.1")
+        first = ("crawl", "-o", "one", *OPTIONS, *secret, "--frontier", address, "--max-urls", "2", *hosts.seeds)
+        ran = archiver(*first, cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        assert "hidden-word" not in str(rows(tmp_path / "one", "SELECT text FROM settings")[0][0])
+        ran = archiver("join", address, "-o", "two", "--name", "second", cwd=tmp_path)
+        assert ran.returncode == ExitCode.USAGE
+        assert "the crawl sends secrets that the database does not hold (X-Api-Key); copy crawl.toml" in ran.stderr
+        assert not (tmp_path / "two").exists()
+        more = ("--config", "one/crawl.toml")
+        ran = archiver("join", address, "-o", "two", "--name", "second", *more, cwd=tmp_path)
+    assert ran.returncode == ExitCode.LIMIT, ran.stderr
+
+
+def test_who_cannot_join(tmp_path: Path, address: str, postgres_server: PostgresServer) -> None:
+    gate = Gate()
+    empty = postgres_server.new_database()
+    with (
+        gated(gate) as server,
+        running("crawl", "-o", "one", *OPTIONS, "--frontier", address, server.url(), cwd=tmp_path) as first,
+    ):
+        gate.arrived.wait()
+        for arguments, words in (
+            ((address, "-o", "one"), "is in use by"),
+            ((address, "-o", "two"), "choose another"),
+            ((address, "-o", "two", "--name", "a/b"), "use at most 60 of A-Z a-z 0-9 . -"),
+            ((empty, "-o", "three"), "holds no crawl that a further machine can join"),
+            (("postgresql://me@nowhere.invalid/crawl", "-o", "three"), "nowhere.invalid"),
+            (("sqlite:///x", "-o", "three"), "is not the address of a PostgreSQL database"),
+            (("postgresql://me:hidden@127.0.0.1/x", "-o", "three"), "must not hold a password"),
+        ):
+            ran = archiver("join", *arguments, cwd=tmp_path)
+            assert ran.returncode == ExitCode.USAGE, (arguments, ran.stderr)
+            assert words in ran.stderr, (arguments, ran.stderr)
+            assert len(ran.stderr.splitlines()) <= 2, ran.stderr
+        assert not (tmp_path / "three").exists()
+        gate.open()
+        _, err = first.communicate(timeout=PATIENCE)
+        assert first.returncode == ExitCode.DONE, err
+
+
+@pytest.fixture(name="stopped_server")
+def a_server_that_is_away() -> Iterator[DataFolder]:
+    if folder() is None:
+        pytest.skip("PostgreSQL is not installed")
+    data = DataFolder()
+    yield data
+    data.delete()
+
+
+def test_a_machine_that_starts_before_its_database_waits(tmp_path: Path, stopped_server: DataFolder) -> None:
+    address = f"postgresql://tester@127.0.0.1:{stopped_server.port}/postgres"
+    told = f"archiver: waiting for {address}: Connection refused; Ctrl+C stops\n"
+    with several_hosts(hosts=1) as hosts:
+        for command in (
+            ("crawl", "-o", "one", *OPTIONS, "--frontier", address, *hosts.seeds),
+            ("resume", "one"),
+            ("resume", "one", "--frontier", address),
+            ("join", address, "-o", "two", "--name", "second", "--min-free-disk", "0"),
+        ):
+            with running(*command, cwd=tmp_path) as process:
+                assert said(process, "waiting") == told
+                with stopped_server.started():
+                    code, err = ended(process)
+            assert code == ExitCode.DONE, err
+    with running("resume", "one", cwd=tmp_path) as process:
+        assert said(process, "waiting") == told
+        process.send_signal(signal.SIGINT)
+        code, err = ended(process)
+        assert (code, err.strip()) == (ExitCode.STOPPED, "archiver: interrupted")
+
+
+def test_each_machine_says_where_a_capture_is(tmp_path: Path, address: str) -> None:
+    """One directory has the WARC files of its machine alone; what is said there is true of all, or says so."""
+    with several_hosts(hosts=2, pages=5) as hosts:
+        options = ("--frontier", address, *OPTIONS, "--max-urls", "4")
+        ran = archiver("crawl", "-o", "one", *options, *hosts.seeds, cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        ran = archiver("join", address, "-o", "two", "--name", "second", cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        seed = hosts.seeds[0]
+    verified(tmp_path / "one", tmp_path / "two")
+    name, shared = warcs(tmp_path / "one")[0].name, shared_frontier(tmp_path / "one/crawl.db")
+    assert shared is not None
+    for directory in ("one", "two"):
+        told = archiver("explain", directory, seed, cwd=tmp_path)
+        assert f"archive/{name} of {shared.machine}, offset" in told.stdout
+        status = archiver("status", directory, cwd=tmp_path).stdout
+        assert f"{shared.machine}: no crawler" in status
+        assert "4 archived" in status
+    got = archiver("get", "two", seed, cwd=tmp_path)
+    assert got.returncode == ExitCode.USAGE
+    assert f"two holds no capture of {seed}; another machine may hold one: archiver explain two {seed}" in got.stderr
+    ran = archiver("index", address, "-o", "whole", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    parts = [(tmp_path / each / "indexes/index.cdxj").read_bytes().splitlines() for each in ("one", "two")]
+    assert (tmp_path / "whole/indexes/index.cdxj").read_bytes().splitlines() == sorted(parts[0] + parts[1])
+
+
+def test_a_directory_may_be_moved(tmp_path: Path, address: str) -> None:
+    """Its WARC files show that it is the same machine."""
+    with several_hosts(hosts=1) as hosts:
+        ran = archiver(
+            "crawl", "-o", "one", *OPTIONS, "--frontier", address, "--max-urls", "3", *hosts.seeds, cwd=tmp_path
+        )
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        (tmp_path / "one").rename(tmp_path / "moved")
+        ran = archiver("join", address, "-o", "other", cwd=tmp_path)
+        assert ran.returncode == ExitCode.USAGE
+        assert "choose another" in ran.stderr
+        ran = archiver("resume", "moved", "--max-urls", "0", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert captures(tmp_path / "moved") == dict.fromkeys(hosts.pages, 1)
+    (named,) = rows(tmp_path / "moved", "SELECT directory FROM machines")
+    assert str(named[0]).endswith(str(tmp_path / "moved"))
+    verified(tmp_path / "moved")
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_a_machine_that_never_comes_back_is_written_off(tmp_path: Path, address: str, *, store: bool) -> None:
+    """Only what was on its disk alone is fetched again, and it cannot join any more."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    stores = ("--store", f"file://{tmp_path}/store", "--warc-size", "1k") if store else ()
+    gate = Gate()
+    with gated(gate) as server, several_hosts(hosts=6, after=100) as hosts:
+        start = ("crawl", "-o", "one", *OPTIONS, *stores, "--frontier", address, server.url())
+        with running(*start, cwd=tmp_path) as first:
+            gate.arrived.wait()
+            trust = ("--trust-settings",) if store else ()
+            with running("join", address, "-o", "two", "--name", "second", *trust, cwd=tmp_path) as second:
+                wait_for_crawlers(one, 2)
+                ran = archiver("add", "one", *hosts.seeds, cwd=tmp_path)
+                assert ran.returncode == 0, ran.stderr
+                assert hosts.reached.wait(PATIENCE)
+                for victim in (*crawlers(second.pid), second.pid):
+                    os.kill(victim, signal.SIGKILL)
+                second.communicate(timeout=PATIENCE)
+            if store:
+                ran = archiver("store", "send", "two", cwd=tmp_path)
+                assert ran.returncode == 0, ran.stderr
+            kept = tmp_path / "kept"
+            two.rename(kept)
+            ran = archiver("forget", "second", address, cwd=tmp_path)
+            assert ran.returncode == ExitCode.USAGE
+            assert "second is alive; stop it, or say --force" in ran.stderr
+            before = rows(one, "SELECT name FROM warcs WHERE machine = 'second' AND closed = 1")
+            ran = archiver("forget", "second", address, "--force", "--dry-run", cwd=tmp_path)
+            assert "would be queued again" in ran.stdout, ran.stderr
+            ran = archiver("forget", "second", address, "--force", cwd=tmp_path)
+            assert ran.returncode == 0, ran.stderr
+            assert "second is written off; " in ran.stdout
+            left = rows(one, "SELECT name FROM warcs WHERE machine = 'second'")
+            assert left == (before if store else [])
+            gate.open()
+            _, err = first.communicate(timeout=PATIENCE)
+            assert first.returncode == ExitCode.DONE, err
+        assert captures(one) == dict.fromkeys({*hosts.pages, server.url()}, 1)
+        kept.rename(two)
+        ran = archiver("resume", "two", cwd=tmp_path)
+        assert ran.returncode == ExitCode.USAGE
+        assert "second was written off by archiver forget" in ran.stderr
+    verified(one)
