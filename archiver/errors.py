@@ -74,3 +74,12 @@ class ProxyError(FetchError):
         super().__init__(Failure.PROXY, f"proxy {proxy}: {reason}")
         self.proxy = proxy
         self.refused = refused
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the error that ended the crawl: storage errors first, because others follow from them."""
+    storage, _ = group.split(ArchiveError)
+    error: BaseException = storage or group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -387,6 +387,7 @@ class Settlement(NamedTuple):
     redirect: str = ""  # to which the response redirects, if the scope takes it, or its own if it refreshes itself
     language: str = ""  # of the next visit after a VARIANT
     sign: Sign | None = None  # that the response is a challenge or block page
+    view: tuple[int, str] | None = None  # how much the page needs a browser, and its URL pattern, if one is to show it
 
     @property
     def blocked(self) -> str:

@@ -55,7 +55,9 @@ def find(command: str) -> list[str]:
     """
     words = shlex.split(command) if command else list(filter(None, map(shutil.which, NAMES)))[:1]
     if not words:
-        raise ConfigError("no Chromium, Chrome, Edge or Brave is installed; name one with --browser")
+        raise ConfigError(
+            "no Chromium, Chrome, Edge or Brave is installed (on Debian and Ubuntu: apt install chromium)"
+        )
     if shutil.which(words[0]) is None:
         raise ConfigError(f"--browser {command}: there is no such program")
     return words

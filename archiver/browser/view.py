@@ -8,7 +8,7 @@ import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
@@ -26,6 +26,37 @@ SCROLL = """(async () => {
     }
     scrollTo({ top: 0, behavior: "instant" })
 })()"""
+LINKS = """(() => {
+    const found = new Set()
+    const roots = [document]
+    for (let root; (root = roots.pop()) && found.size < 10000; ) {
+        for (const each of root.querySelectorAll("a[href], area[href]")) {
+            try {
+                found.add(new URL(each.href.baseVal ?? each.href, each.baseURI).href.slice(0, 4000))
+            } catch {}
+        }
+        for (const each of root.querySelectorAll("*")) {
+            if (each.shadowRoot) roots.push(each.shadowRoot)
+            try {
+                if (each.contentDocument) roots.push(each.contentDocument)
+            } catch {}
+        }
+    }
+    return [...found].slice(0, 10000)
+})()"""  # in frames of the same origin and open shadow roots too
+NAVIGATION = "Navigation"  # the kind of a request by which the page would go to another one
+VIEWS = 200  # after which a new browser should be started: its memory grows
+FLAGS = (  # of a browser that shows pages
+    "--headless",
+    "--disable-gpu",
+    "--disable-extensions",
+    "--disable-quic",
+    "--mute-audio",
+    "--hide-scrollbars",
+    "--allow-running-insecure-content",
+    "--disable-features=AutoupgradeMixedContent,MixedContentAutoupgrade,ServiceWorkerAutoPreload,Translate",
+    "--js-flags=--max-old-space-size=512",
+)
 UNSEEN = {"Ping", "CSPViolationReport", "Prefetch"}  # kinds whose answer shows nowhere
 ROOTS = ({"type": "shared_worker"}, {"type": "service_worker"}, {"type": "page"})
 REQUESTS: dict[str, Any] = {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]}
@@ -56,6 +87,7 @@ class Viewed:
     missing: tuple[Asked, ...]
     live: tuple[str, ...]  # connections that no archive can answer, such as a WebSocket
     ended: str  # "" if the page was quiet, or the limit that was reached
+    links: tuple[str, ...] = ()  # to other pages, in the live document
     screenshot: bytes = b""  # JPEG
 
 
@@ -145,6 +177,7 @@ class _Tab:
         await self._call("Emulation.setTimezoneOverride", timezoneId="UTC")
         await self._call("Emulation.setFocusEmulationEnabled", enabled=True)
         title, picture = "", b""
+        links: tuple[str, ...] = ()
         async with asyncio.TaskGroup() as tasks:
             self.tasks.add(tasks.create_task(self._take_events(tasks)))
             try:
@@ -154,6 +187,7 @@ class _Tab:
                     await self._in_isolation(SCROLL)
                     await self._quiet()
                     title = str((await self._in_isolation("document.title")).get("value", ""))
+                    links = tuple(map(str, (await self._in_isolation(LINKS)).get("value", ())))
                     if screenshot:
                         shot = await self._call("Page.captureScreenshot", format="jpeg", quality=75)
                         picture = base64.b64decode(shot["data"])
@@ -168,8 +202,8 @@ class _Tab:
                     task.cancel()
         if self.gone:
             raise BrowserGoneError("the browser has ended")
-        found = self.answered.keys()
-        return Viewed(url, title, tuple(found), tuple(self.missing), tuple(self.live), self.ended, picture)
+        asked = tuple(self.answered), tuple(self.missing), tuple(self.live)
+        return Viewed(url, title, *asked, self.ended, links, picture)
 
     async def _own_session(self) -> str:
         """Return the session of the page, the first target in its browser context."""
@@ -313,8 +347,10 @@ class _Tab:
         if len(self.answered) + len(self.missing) >= self.limits.requests:
             self._end(f"{self.limits.requests} requests")
         elsewhere = self._leaves(asked, params)
+        if elsewhere:
+            asked = replace(asked, kind=NAVIGATION)
         told = None if self.ended else await self.answer(asked)
-        if not self.ended and not _is_unseen(asked):
+        if not self.ended and not is_unseen(asked):
             (self.missing if told is None else self.answered)[asked] = None
         if told is None or told.status == UNTOLD or elsewhere:
             reason = "Aborted" if elsewhere else "Failed"
@@ -346,6 +382,6 @@ class _Tab:
         )
 
 
-def _is_unseen(asked: Asked) -> bool:
+def is_unseen(asked: Asked) -> bool:
     """Return True if the answer shows nowhere, or the browser asks by itself."""
     return asked.kind in UNSEEN or (asked.kind == "Other" and asked.url.endswith("/favicon.ico"))

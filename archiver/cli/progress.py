@@ -84,7 +84,8 @@ class ProgressLines:
 
     def show(self, snapshot: Snapshot) -> None:
         """Print a line if one is due."""
-        state = "crawling" if snapshot.state == "waiting" else snapshot.state  # a slow crawl alternates between the two
+        slow = snapshot.state in {"waiting", "showing"}  # a slow crawl alternates between these and "crawling"
+        state = "crawling" if slow else snapshot.state
         changed = self._state not in {"", state}
         self._state = state
         if not changed and snapshot.elapsed < self._due:

@@ -57,7 +57,7 @@ from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, mach
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
 from archiver.tools.report import files, verdict
-from archiver.tools.report.report import FinishedRun, Summary, read_summary, summary_facts
+from archiver.tools.report.report import FinishedRun, Summary, read_summary, summary_facts, work_left
 from archiver.tools.report.verdict import FindingStyle
 
 QUIET = -1  # print the end of the run only
@@ -99,6 +99,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     cookies = load(request.cookies, settings)
     check_store(settings)
+    check_views(settings)
     check_frontier(settings.limits.frontier, new=True)
     make_directory(directory)
     write_address(Layout(directory).database, settings.limits.frontier)
@@ -162,6 +163,7 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
     check_store(settings, resumed=True)
+    check_views(settings)
     check_same_frontier(layout, settings)
     text = toml.render(settings) if given or newest is not own else ""
     loaded = load(request.cookies, settings)
@@ -190,6 +192,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
     check_store(settings)
+    check_views(settings)
     check_frontier(settings.limits.frontier, new=True)
     check_one_machine(layout)
     from archiver.crawl.recrawl import set_aside
@@ -240,6 +243,14 @@ def check_network_choices(settings: Settings) -> None:
         from archiver.fetch.network import check_network
 
         check_network(settings)
+
+
+def check_views(settings: Settings) -> None:
+    """Refuse to show pages in a browser where that is not possible."""
+    if settings.browser.browser != "off":
+        from archiver.crawl.views.stage import check_browser
+
+        check_browser(settings)
 
 
 def check_secrets(settings: Settings) -> None:
@@ -356,10 +367,8 @@ def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary,
     steps = [*NEXT_STEPS.get(code, ())]
     if code is ExitCode.DONE and not visits:
         steps.insert(0, CRAWL_AGAIN)
-    if found.totals.waiting and not (code is ExitCode.DONE and found.verdict.paused):
-        steps.insert(
-            0, (verdict.resume_command(found.verdict.run), f"continue: {found.totals.waiting} URLs are queued")
-        )
+    if (left := work_left(found)) and not (code is ExitCode.DONE and found.verdict.paused):
+        steps.insert(0, (verdict.resume_command(found.verdict.run), f"continue: {left}"))
     if needs_login:
         steps.insert(0, LOGIN)
     for number, (command, meaning) in enumerate(steps):

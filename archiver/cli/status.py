@@ -23,7 +23,7 @@ from archiver.frontier.totals import HostAccount
 from archiver.humanize import count, duration, iso, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import verdict
-from archiver.tools.report.report import Summary, read_summary, summary_json, summary_lines
+from archiver.tools.report.report import Summary, read_summary, summary_json, summary_lines, work_left
 from archiver.tools.report.verdict import FindingStyle
 
 HOSTS_SHOWN = 15
@@ -49,7 +49,7 @@ class CrawlStatus:
         """running; or, where no process works in it, stopped or done."""
         if self.holder:
             return "running"
-        return "stopped" if self.found.totals.waiting else "done"
+        return "stopped" if work_left(self.found) else "done"
 
 
 def status(place: Path | str, *, as_json: bool) -> ExitCode:

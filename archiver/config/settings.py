@@ -217,6 +217,37 @@ class DedupSettings:
     )
 
 
+def _percent(given: Any) -> int:
+    number = COUNT.read(given.removesuffix("%") if isinstance(given, str) else given)
+    if number > 100:
+        raise ValueError
+    return int(number)
+
+
+PERCENT = OptionType("PERCENT", "a whole number from 1 to 100, such as 20%", _percent)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """Which archived pages to show in a browser, to fetch what their scripts ask for."""
+
+    browser: str = setting(
+        "off",
+        choice("off", "auto", "all"),
+        "Show archived pages in Chromium, which has no network, and fetch what their scripts ask for. auto: pages that "
+        "need it, and a sample of the others; all: all pages.",
+    )
+    browser_share: int = setting(
+        20, PERCENT, "Show pages for at most this percentage of the time while URLs are queued; the rest comes after."
+    )
+    browser_patience: float = setting(
+        30.0,
+        SECONDS,
+        "Let a page wait this long for a URL that it asked for, and show it again when that is stored.",
+    )
+    browser_tabs: int = setting(2, COUNT, "Show N pages at once.")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All slices and the seeds. Parts of the program get their slice only."""
@@ -231,6 +262,7 @@ class Settings:
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
     dedup: DedupSettings = DedupSettings()
+    browser: BrowserSettings = BrowserSettings()
 
 
 TITLES = {
@@ -243,6 +275,7 @@ TITLES = {
     "limits": "Limits",
     "warc": "WARC files",
     "dedup": "Deduplication",
+    "browser": "Browser",
 }
 SLICES = tuple(TITLES)
 

@@ -39,7 +39,7 @@ from archiver.crawl.leases import Leases
 from archiver.crawl.login.form_login import FormLogin
 from archiver.crawl.login.logins import Logins
 from archiver.crawl.outside_changes import OutsideChanges, Renew
-from archiver.crawl.processes import Supervisor
+from archiver.crawl.processes import FIRST, Supervisor
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
@@ -60,6 +60,8 @@ from archiver.crawl.rules import (
 )
 from archiver.crawl.secrets import Secrets, read_secrets
 from archiver.crawl.shared_settings import agree_on_settings
+from archiver.crawl.views.answers import StoredAnswers
+from archiver.crawl.views.stage import PageViews, prepare_views
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -182,6 +184,7 @@ async def _opened(
 
         await catch_up(layout, frontier, visit_rules, index, now)
     rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, now))
+    await prepare_views(frontier, settings.browser, resume=how.resume)
     await frontier.add_seeds(settings.seeds)
     others = await asyncio.to_thread(_others, layout, settings.dedup)
     held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), others
@@ -226,7 +229,18 @@ async def _put_together(
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
     budget = SharedBudget(settings, frontier, schedule, clock) if name else Budget(settings.limits.max_urls)
-    return Crawl(Parts(*work, logins, leases, budget, undiscovered), settings.limits, clock), writers, journal
+    parts = Parts(*work, logins, leases, budget, undiscovered, _views(opened))
+    return Crawl(parts, settings.limits, clock), writers, journal
+
+
+def _views(opened: Opened) -> PageViews | None:
+    """Return the views of pages in a browser, if there are to be any. The first of several crawlers shows them."""
+    settings = opened.settings.browser
+    if settings.browser == "off":
+        return None
+    first = opened.crawler[0].endswith(FIRST) or not opened.crawler[0]
+    answers = StoredAnswers(opened.layout, opened.others) if first else None
+    return PageViews((opened.frontier, answers), opened.rules, settings, opened.clock)
 
 
 async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:

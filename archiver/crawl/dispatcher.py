@@ -137,13 +137,18 @@ class Dispatcher:
                 self._schedule.settled(host.id, each.claim.id)
                 if each.event in AGAIN or each.claim.language or host.short_window:
                     self._schedule.refresh(host.id)
-        for host_id in settled.hosts:
-            self._schedule.refresh(host_id)
-        self._look = self._look or any(self._schedule.find(each) is None for each in settled.hosts | settled.resolved)
+        self.added(settled.hosts)
+        self._look = self._look or any(self._schedule.find(each) is None for each in settled.resolved)
         if settled.resolved:
             self.busy = True
             await self._resolve(settled.resolved)
             self.busy = False
+
+    def added(self, hosts: Iterable[int]) -> None:
+        """Note that *hosts* have new URLs."""
+        for host_id in hosts:
+            self._schedule.refresh(host_id)
+            self._look = self._look or self._schedule.find(host_id) is None
 
     def received(self, host_id: int, size: int) -> None:
         """Count *size* bytes from a host that will be committed."""

@@ -7,8 +7,6 @@ more, and what is under way finishes. An error of storage or a bug ends everythi
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from archiver.clock import Clock
@@ -24,9 +22,10 @@ from archiver.crawl.login.logins import Logins
 from archiver.crawl.outside_changes import OutsideChanges
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
-from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, concluded
+from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, recorded
+from archiver.crawl.views.stage import PageViews
 from archiver.crawl.visit import Visited
-from archiver.errors import ArchiveError, Failure
+from archiver.errors import Failure, first_error
 from archiver.fetch.client import Fetcher
 from archiver.frontier.port import Frontier
 from archiver.http.head import LARGE_HEAD
@@ -56,6 +55,7 @@ class Parts:
     leases: Leases
     budget: Budget
     undiscovered: UndiscoveredUrls | None = None
+    views: PageViews | None = None
 
 
 class Crawl:
@@ -74,6 +74,7 @@ class Crawl:
         self._logins = parts.logins
         self._leases = parts.leases
         self._undiscovered = parts.undiscovered
+        self._views = parts.views
         self._limits = limits
         self._requests = parts.requests
         self._clock = clock
@@ -128,8 +129,10 @@ class Crawl:
         shown = replace(shown, unwritten=unwritten)
         if offline:
             return replace(shown, waiting_for=f"the network: {self._health.description(now)}")
-        proxies = self._health.proxies
-        return replace(shown, waiting_for=proxies.description) if state == "waiting" and proxies.outages else shown
+        if state == "waiting" and self._health.proxies.outages:
+            return replace(shown, waiting_for=self._health.proxies.description)
+        showing = state == "waiting" and self._views is not None and self._views.showing
+        return replace(shown, state="showing", waiting_for="") if showing else shown
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -143,6 +146,8 @@ class Crawl:
                 self._budget.keep(self._news.set),
             )
             watching = [group.create_task(watch) for watch in watches]
+            if self._views is not None:
+                watching.append(group.create_task(self._views.keep(self._news.set)))
             await self._plan(group)
             while self._visits:
                 await asyncio.wait(self._visits)
@@ -161,6 +166,7 @@ class Crawl:
             if self._leases.lost and not (self._visits or self._committer.pending or self._deciding):
                 await self._leases.begin()
                 await self._dispatcher.reread()
+            self._take_viewed()
             await self._dispatcher.supply(now)
             self._check_limits(now)
             self._hand_out(group, now)
@@ -169,6 +175,13 @@ class Crawl:
                 return
             await self._nap(now)
 
+    def _take_viewed(self) -> None:
+        """Take up the URLs that views have queued."""
+        if self._views is not None:
+            number, hosts = self._views.added.take()
+            self._counts.added(number)
+            self._dispatcher.added(hosts)
+
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
         while not self._stop and self._earliest() <= now:
             claim = self._schedule.pick(now, self._requests.newcomers())
@@ -176,6 +189,8 @@ class Crawl:
                 return
             refused = self._dispatcher.refusal(claim)
             self._budget.spent += refused is None and claim.counts
+            if self._views is not None:
+                self._views.alone = False
             task = group.create_task(self.visit(claim, refused))
             self._visits.add(task)
             if refused is None:
@@ -211,20 +226,29 @@ class Crawl:
         if self._schedule.to_refill(1) or self._schedule.next_pick() <= now or self._logins.pending:
             return False
         if await self._dispatcher.ended():
-            if self._undiscovered is not None and await self._undiscovered.hand_out(now):
-                self._counts.recounted(await self._frontier.counts())
-                await self._dispatcher.reread()
-                self._news.set()
-                return False
-            if held_back := await self._dispatcher.held_back() or self._logins.description:
-                self._end(ExitCode.LIMIT, held_back)
-            elif refused := self._blocked.description:
-                self._end(ExitCode.DONE, refused)
-            return True
+            return await self._has_ended(now)
         stuck = self._schedule.next_pick() == self._dispatcher.next_due == NEVER and now < self._schedule.closes
         if stuck and not await self._changes.look(now, at_once=True):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
         return False
+
+    async def _has_ended(self, now: float) -> bool:
+        """Return True if nothing is left that leads to more URLs; note why some of them are not fetched."""
+        if self._undiscovered is not None and await self._undiscovered.hand_out(now):
+            self._counts.recounted(await self._frontier.counts())
+            await self._dispatcher.reread()
+            self._news.set()
+            return False
+        if self._views is not None and await self._views.left():
+            if not self._views.failed:
+                self._views.alone = True
+                return False
+            self._end(ExitCode.USAGE, self._views.failed)
+        elif held_back := await self._dispatcher.held_back() or self._logins.description:
+            self._end(ExitCode.LIMIT, held_back)
+        elif refused := self._blocked.description:
+            self._end(ExitCode.DONE, refused)
+        return True
 
     async def _nap(self, now: float) -> None:
         """Wait until something happens, or until it is time for the next thing to do."""
@@ -374,27 +398,3 @@ class Crawl:
         """Take *claim* back: its URL stays queued."""
         self._dispatcher.returned(claim)
         self._budget.spent -= claim.counts
-
-
-async def recorded(frontier: Frontier, clock: Clock, work: Callable[[], Awaitable[CrawlEnding | None]]) -> CrawlEnding:
-    """Record the end of a run in *frontier*, when *work* has crawled and returned what stopped it; return the end."""
-    try:
-        stop = await work()
-    except Exception as error:
-        with suppress(ArchiveError):  # the database may be what failed; then the run counts as cut off
-            code = ExitCode.STORAGE if isinstance(error, ArchiveError) else ExitCode.BUG
-            await frontier.end_run(code, str(error), clock.now())
-        raise
-    ending = concluded(stop, await frontier.counts())
-    if await frontier.end_run(ending.code, ending.reason, clock.now()) and ending.code is ExitCode.STOPPED:
-        return replace(ending, reason=f"{ending.reason}; the crawl goes on, on other machines")
-    return ending
-
-
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the error that ended the crawl: storage errors first, because others follow from them."""
-    storage, _ = group.split(ArchiveError)
-    error: BaseException = storage or group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

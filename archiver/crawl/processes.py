@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 from archiver.config.settings import Settings
 from archiver.crawl.crawler_process import CUT, DRAIN, LOOK, CrawlerProcess, CrawlerTask, Ended, Failed, Logged
-from archiver.crawl.engine import first_error, recorded
 from archiver.crawl.rules import identity_of, learned_rules, settings_now, with_seeds
-from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up
-from archiver.errors import ArchiveError
+from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up, recorded
+from archiver.errors import ArchiveError, first_error
 from archiver.frontier.port import Counts
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 COUNT_EVERY = 1.0  # seconds between two counts of the frontier …
 ALIVE_EVERY = 20.0  # seconds between two notes that this machine is alive
 COUNT_SHARE = 20  # … but never more than a twentieth of the time
+NUMBER = "~"  # stands before the number in the name of a crawler
+FIRST = f"{NUMBER}1"
 MOST_DEATHS = 5  # of one crawler without a visit in between: starting it again would not help
 OF_ONE = frozenset((ExitCode.DONE, ExitCode.STOPPED))  # ends of one crawler that do not end the others
 
@@ -108,10 +109,9 @@ class Supervisor:
         self._lock = lock
         self._clock = opened.clock
         host = opened.frontier.machine or identity_of(opened.settings).host
-        number = len(processes)
-        self._crawlers = [
-            Crawler(self._task(f"{host}~{which + 1}", number, which), each) for which, each in enumerate(processes)
-        ]
+        names = [f"{host}{NUMBER}{which + 1}" for which in range(len(processes))]
+        tasks = [self._task(name, len(names), which) for which, name in enumerate(names)]
+        self._crawlers = [Crawler(task, each) for task, each in zip(tasks, processes, strict=True)]
         self._stop: CrawlEnding | None = None
         self._counts = Counts(0, 0, 0, 0, 0, 0, 0)
         self._received_before = 0  # bytes, in earlier runs

@@ -116,6 +116,7 @@ def visit_rules_of(
         by_host,
         session=Session(by_host, public_suffix, Authenticator(by_host, secrets) if secrets else None),
         logouts=_logouts(settings),
+        views=settings.browser.browser,
     )
 
 

@@ -1,22 +1,25 @@
 """Counts a running crawl in memory, and describes it to the outside as one frozen snapshot.
 
 The counts follow from what is committed. The snapshot feeds the progress line, and nothing else reads the counters.
-Pure: the time comes in as an argument. Names come from the network, so they must pass through `printable` before they
-reach a terminal.
+`recorded` writes the end of a run. All else is pure: the time comes in as an argument. Names come from the network, so
+they must pass through `printable` before they reach a terminal.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
-from archiver.frontier.port import Counts, Settled
+from archiver.clock import Clock
+from archiver.errors import ArchiveError
+from archiver.frontier.port import Counts, Frontier, Settled
 from archiver.humanize import duration
 from archiver.model import Event, ExitCode, Settlement
 from archiver.policy.leased_host import LeasedHost
 
-Phase = Literal["recovering", "crawling", "draining", "writing", "waiting", "offline"]
+Phase = Literal["recovering", "crawling", "draining", "writing", "showing", "waiting", "offline"]
 Why = Literal[
     "rate",
     "retry-after",
@@ -36,6 +39,7 @@ BY_RANK: tuple[Phase, ...] = (
     "crawling",
     "writing",
     "draining",
+    "showing",  # pages in a browser
     "offline",
     "waiting",
 )  # of a crawl with several crawlers
@@ -158,14 +162,33 @@ class CrawlEnding:
     reason: str
 
 
-def concluded(stop: CrawlEnding | None, counts: Counts) -> CrawlEnding:
-    """Return how a run ended, by its reason to *stop* (None: nothing was left) and its final *counts*."""
-    if stop is not None and stop.code is not ExitCode.DONE and (stop.code is ExitCode.STOPPED or counts.waiting):
+def concluded(stop: CrawlEnding | None, counts: Counts, views_left: int = 0) -> CrawlEnding:
+    """Return how a run ended, by its reason to *stop* (None: nothing was left) and its final *counts*.
+
+    *views_left*: pages that a browser was to show.
+    """
+    left = counts.waiting or views_left
+    if stop is not None and stop.code is not ExitCode.DONE and (stop.code is ExitCode.STOPPED or left):
         return stop
     reason = stop.reason if stop is not None and stop.code is ExitCode.DONE else ""
     if not counts.good_seeds:
         return CrawlEnding(ExitCode.NO_SEED, reason or "no seed gave a usable answer")
     return CrawlEnding(ExitCode.DONE, reason or "done")
+
+
+async def recorded(frontier: Frontier, clock: Clock, work: Callable[[], Awaitable[CrawlEnding | None]]) -> CrawlEnding:
+    """Record the end of a run in *frontier*, when *work* has crawled and returned what stopped it; return the end."""
+    try:
+        stop = await work()
+    except Exception as error:
+        with suppress(ArchiveError):  # the database may be what failed; then the run counts as cut off
+            code = ExitCode.STORAGE if isinstance(error, ArchiveError) else ExitCode.BUG
+            await frontier.end_run(code, str(error), clock.now())
+        raise
+    ending = concluded(stop, await frontier.counts(), await frontier.views_left())
+    if await frontier.end_run(ending.code, ending.reason, clock.now()) and ending.code is ExitCode.STOPPED:
+        return replace(ending, reason=f"{ending.reason}; the crawl goes on, on other machines")
+    return ending
 
 
 def added_up(
@@ -217,6 +240,10 @@ class CrawlCounts:
         """Take the counts of the frontier after others have written; our own bytes and visits are more recent."""
         now = self._counts
         self._counts = replace(counts, received=now.received, visited=now.visited)
+
+    def added(self, number: int) -> None:
+        """Count URLs that were queued."""
+        self._counts = replace(self._counts, waiting=self._counts.waiting + number)
 
     def committed(self, now: float, settlements: Sequence[Settlement], settled: Settled) -> None:
         """Count a committed batch."""

@@ -76,8 +76,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     result = _outcome(rules, claim, exchange, now)
     event, language = rules.follow_up(claim, result.event, exchange.framing)
     notes = [result.note, unread_reason(exchange.notes), links.note if UNREAD in links.note else ""]
-    if ROBOTS_EXCLUDED in exchange.notes:
-        notes.append("robots.txt would have forbidden it")
+    notes.append("robots.txt would have forbidden it" if ROBOTS_EXCLUDED in exchange.notes else "")
     new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
     tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
     policy = referrer_policy(claim, exchange.framing, links)
@@ -120,6 +119,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         redirect=redirect,
         sign=sign,
         language=language,
+        view=rules.view(claim, result.event, exchange.framing, links),
     )
 
 

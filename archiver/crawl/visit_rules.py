@@ -11,15 +11,17 @@ from archiver.config.fetch_settings import FetchSettings
 from archiver.config.option_types import Pattern
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.session import Session
-from archiver.extract.exchange import is_robots
+from archiver.extract.exchange import PAGES, is_robots
 from archiver.fetch.request import user_agent
-from archiver.model import Claim, Event, Framing, PatternTally
+from archiver.model import Claim, Event, Framing, Links, PatternTally
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
 from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import ScopeCache, Scopes
 from archiver.policy.speculative import MARK, Probes, SpeculativeBudget
 from archiver.policy.traps import Traps
+from archiver.policy.url_forms import pattern
+from archiver.policy.views import ViewNeed, need_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class VisitRules:
     verdicts: ScopeCache = field(default_factory=ScopeCache)
     session: Session = field(default_factory=Session)
     logouts: LogoutLinks | None = None
+    views: str = "off"  # which pages a browser shows: off, auto, all
     lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
 
     def of_host(self, address: str) -> HostVisitRules:
@@ -126,6 +129,14 @@ class VisitRules:
             return event, ""
         wanted = self.of_host(claim.url).languages if varies(framing) and not is_robots(claim) else ()
         return (Event.VARIANT, wanted[0]) if wanted else (event, "")
+
+    def view(self, claim: Claim, event: Event, framing: Framing, links: Links) -> tuple[int, str] | None:
+        """Return how much a visited page needs a browser, and its URL pattern; None if no browser is to show it."""
+        stored = event is Event.CAPTURE and not claim.language and 200 <= framing.status < 300
+        if self.views == "off" or not stored or links.page is None or framing.media_type not in PAGES:
+            return None
+        need = need_of(links.page)
+        return min(need, ViewNeed.SCRIPTED) if self.views == "all" else need, pattern(claim.url)
 
     def learn(self, tallies: Iterable[PatternTally]) -> None:
         """Take in the budgets that another process has given to URL patterns."""

@@ -374,5 +374,8 @@ class Frontier(Protocol):
     async def forget_index(self) -> None:
         """Record that index.cdxj is missing."""
 
+    async def views_left(self) -> int:
+        """Return the number of pages that a browser is to show."""
+
     async def close(self) -> None:
         """Close the database. It is a single file then."""

@@ -175,6 +175,22 @@ CREATE TABLE pattern_tallies (                         -- results of each patter
     released INTEGER NOT NULL DEFAULT 0                -- further barren visits that a person allows
 ) STRICT;
 
+CREATE TABLE views (                                   -- pages that a browser shows: see frontier/views.py
+    url     INTEGER PRIMARY KEY REFERENCES urls (id),
+    host    INTEGER NOT NULL REFERENCES hosts (id),
+    need    INTEGER NOT NULL,                          -- smaller goes first: see policy/views.py
+    pattern TEXT    NOT NULL,                          -- of its URL; empty: not computed yet
+    state   TEXT    NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'done', 'left out')),
+    rounds  INTEGER NOT NULL DEFAULT 0,                -- times it was shown
+    brought INTEGER NOT NULL DEFAULT 0,                -- URLs that only its views found
+    missing INTEGER NOT NULL DEFAULT 0,                -- URLs that a replay will miss
+    title   TEXT    NOT NULL DEFAULT '',               -- as scripts have set it
+    ended   TEXT    NOT NULL DEFAULT ''                -- why its view was cut short; empty: it was not
+) STRICT;
+
+CREATE INDEX views_due ON views (need, url) WHERE state = 'due';
+CREATE INDEX views_left_out ON views (pattern) WHERE state = 'left out';
+
 CREATE TABLE cookies (                                 -- cookies by RFC 6265bis: see policy/cookies.py
     domain    TEXT    NOT NULL,                        -- host name without a leading dot
     path      TEXT    NOT NULL,
@@ -211,7 +227,7 @@ CREATE TABLE leases (                                  -- politeness groups, eac
     last_start REAL NOT NULL DEFAULT 0                 -- if none: when the latest request of its hosts may have started
 ) STRICT, WITHOUT ROWID;                               -- times of both tables: of the machine's monotonic clock
 
-CREATE TABLE revisions (                               -- changes that each crawler must hear of: see frontier/revisions.py
+CREATE TABLE revisions (                               -- changes that each crawler must hear of: see frontier/links.py
     name   TEXT    NOT NULL PRIMARY KEY,               -- links, orders
     number INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

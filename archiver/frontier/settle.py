@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from archiver import url
-from archiver.frontier import cookies, hosts, retry, url_queue
-from archiver.frontier.claims import policy_code
+from archiver.frontier import cookies, hosts, retry, url_queue, views
 from archiver.frontier.connection import Connection
+from archiver.frontier.links import Found, RecentLinks, policy_code
 from archiver.frontier.port import Settled
-from archiver.frontier.recent_links import Found, RecentLinks
 from archiver.model import (
     LIFE,
     Claim,
@@ -145,13 +144,14 @@ def settle(
         "UPDATE hosts SET not_before = max(not_before, ?) WHERE id = ?",
         [(each.not_before, each.claim.host) for each in settlements if each.not_before],
     )
+    views.add(db, settlements)
     later = {each.claim.url for each in settlements if each.event in PUT_OFF}
     for address in later:
         recent.drop(address)
     idle = [new for new in idle if new.url not in later]
     save_tallies(db, settlements)
     cookies.save(db, (cookie for each in settlements for cookie in each.cookies))
-    _refuse(db, settlements)
+    refuse(db, settlements)
     again = _close_loops(db, settlements)
     added.update(again)
     resolved: set[int] = set()
@@ -258,7 +258,7 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
             )
 
 
-def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
+def refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Count all links that scope refused, and keep a sample of them, each URL once."""
     kinds: list[tuple[str, str]] = []  # rule and host of every link
     once: dict[str, tuple[tuple[str, str], int]] = {}

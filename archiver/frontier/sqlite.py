@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from archiver.frontier import captures, claims, cookies, hosts, leases, machines, outcomes, retry, settle, url_queue
+from archiver.frontier import captures, cookies, hosts, leases, links, machines, outcomes, retry, settle, url_queue
 from archiver.frontier.connection import Connection
-from archiver.frontier.connections import Database, Runs, execute
+from archiver.frontier.connections import Database, execute
 from archiver.frontier.hosts import queue_robots
+from archiver.frontier.links import Found, RecentLinks, Revision
 from archiver.frontier.machines import Losses
 from archiver.frontier.port import (
     NO_THROTTLES,
@@ -27,10 +28,10 @@ from archiver.frontier.port import (
     Wish,
     Written,
 )
-from archiver.frontier.recent_links import Found, RecentLinks, Revision
 from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import PUT_OFF, Portion
-from archiver.model import Capture, Claim, Cookie, FileState, PatternTally, Resource, Settlement
+from archiver.frontier.views import ViewRows
+from archiver.model import Capture, Claim, Cookie, Event, FileState, PatternTally, Refusal, Resource, Settlement
 from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff
 from archiver.storage import bare
@@ -39,7 +40,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteFrontier(Runs):
+class SqliteFrontier(ViewRows):
     """The frontier of one crawl. Use `SqliteFrontier.open` to open it."""
 
     def __init__(self, opened: Database) -> None:
@@ -301,7 +302,7 @@ class SqliteFrontier(Runs):
     async def record_visits(self, visits: Sequence[Claim]) -> list[Claim]:
         """Add rows for those URLs of *visits* that have none, and return the claims with their rows."""
         await self._write(self._rewrite, settle.record_visits, visits)
-        return await self._read(claims.claims, [visit.url for visit in visits])
+        return await self._read(links.claims, [visit.url for visit in visits])
 
     async def began(self) -> float:
         """Return the time of the first capture in seconds since the epoch; 0 if there is none."""
@@ -313,11 +314,15 @@ class SqliteFrontier(Runs):
 
     async def claim_of(self, address: str) -> Claim | None:
         """Return the row of *address*; None if there is none."""
-        return None if await self.unknown((address,)) else (await self._read(claims.claims, [address]))[0]
+        return None if await self.unknown((address,)) else (await self._read(links.claims, [address]))[0]
 
     async def add_links(self, found: Sequence[Found]) -> int:
         """Queue links that were found after their documents were settled; return how many are new."""
         return await self._write(self._rewrite, url_queue.add_found, found)
+
+    async def add_refused(self, claim: Claim, refused: Sequence[Refusal]) -> None:
+        """Count links that a view of *claim* has found and the scope refuses, and keep a sample of them."""
+        await self._write(settle.refuse, [Settlement(claim, Event.CAPTURE, refused=tuple(refused))])
 
     async def enqueue_earlier(self, recalled: Sequence[EarlierFind]) -> int:
         """Queue URLs of an earlier crawl and return how many were new."""

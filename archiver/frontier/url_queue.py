@@ -17,11 +17,10 @@ from typing import Any
 
 from archiver import humanize, url
 from archiver.errors import Failure
-from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
 from archiver.frontier.connection import Connection, Values
 from archiver.frontier.leases import HELD_BY_OTHERS, at_present, until_free
+from archiver.frontier.links import CLAIM_COLUMNS, Found, claim_of, distance, policy_code
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
-from archiver.frontier.recent_links import Found, distance
 from archiver.model import Hop, NewUrl, Robots, State
 from archiver.policy.limits import Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff

@@ -12,8 +12,7 @@ import pytest
 from archiver.browser.answers import Asked, Told
 from archiver.browser.chromium import Chromium, find, why_no_namespace
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
-from archiver.browser.view import BrowserViews, Viewed, ViewLimits
-from archiver.tools.look.look import FLAGS
+from archiver.browser.view import FLAGS, BrowserViews, Viewed, ViewLimits
 from fixtures import devtools
 
 NO_NAMESPACE = why_no_namespace()

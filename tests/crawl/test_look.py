@@ -168,7 +168,7 @@ MISSING = {
     "/font-a.woff2": "Font",
     "/audio-a.ogg": "Media",
     "/events-a": "XHR",
-    "/away-a.html": "Document",
+    "/away-a.html": "Navigation",
 }
 
 

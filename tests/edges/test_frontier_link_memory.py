@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archiver.frontier.links import RecentLinks
 from archiver.frontier.port import Selection
-from archiver.frontier.recent_links import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Claim, Event, Hop, NewUrl, Settlement
 from fixtures.archives import rows

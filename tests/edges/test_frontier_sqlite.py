@@ -13,7 +13,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import settle
 from archiver.frontier.connections import begin
 from archiver.frontier.database import VERSION, SqliteConnection
-from archiver.frontier.recent_links import RecentLinks
+from archiver.frontier.links import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
 from archiver.policy.limits import ThrottleState

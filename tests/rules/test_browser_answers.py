@@ -3,7 +3,7 @@
 import pytest
 
 from archiver.browser.answers import LARGEST_PART, Asked, Told, part_of, preflight, readable, told_fields
-from archiver.tools.look.archive import second_of, without_cache_busters
+from archiver.collection.browser_answers import second_of, without_cache_busters
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def test_values_go_over_values() -> None:
 LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "N|auto": st.integers(0, 100),  # 0: auto
+    "PERCENT": st.integers(1, 100),
     "N": st.integers(1, 2**62),
     "SECONDS": st.floats(min_value=1e-9, max_value=1e300),
     "BYTES": st.integers(0, 2**62),

@@ -29,7 +29,7 @@ from archiver.storage import replace_file
 
 if TYPE_CHECKING:
     from archiver.browser.chromium import Chromium
-    from archiver.tools.look.archive import ArchiveAnswers
+    from archiver.collection.browser_answers import ArchiveAnswers
     from archiver.tools.look.look import LookFindings, LookOptions, MissingUrl
     from archiver.tools.look.pages import ChosenPages, PageToView
 
@@ -57,9 +57,10 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
 
     from archiver.browser.chromium import Chromium, find, why_no_namespace
     from archiver.browser.devtools import BrowserGoneError
+    from archiver.browser.view import FLAGS
+    from archiver.collection.browser_answers import ArchiveAnswers
     from archiver.crawl.metadata_warc import store_screenshots
-    from archiver.tools.look.archive import ArchiveAnswers
-    from archiver.tools.look.look import FLAGS, LookFindings, LookOptions
+    from archiver.tools.look.look import LookFindings, LookOptions
 
     command = find(request.browser)
     if why := why_no_namespace():

@@ -108,6 +108,7 @@ async def _judged(
     frontier: "SqliteFrontier", rules: "VisitRules", missing: "Sequence[MissingUrl]"
 ) -> tuple[list[tuple[NewUrl, int]], _Queued]:
     """Return what the crawl does not know yet, with the rows of the pages, and what it refuses."""
+    from archiver.browser.view import NAVIGATION
     from archiver.crawl.visit import judged
 
     done, now = _Queued(), time.time()
@@ -121,7 +122,8 @@ async def _judged(
         elif (claim := await frontier.claim_of(page)) is None:
             done.refused[each.url] = f"its page is not in the crawl: {page}"
         else:
-            verdict = judged(rules, Link(address, Hop.REQUISITE, f"browser:{each.kind}"), claim, now)
+            hop = Hop.LINK if each.kind == NAVIGATION else Hop.REQUISITE
+            verdict = judged(rules, Link(address, hop, f"browser:{each.kind}"), claim, now)
             if isinstance(verdict, Refusal):
                 done.refused[each.url] = verdict.rule
             else:

@@ -14,24 +14,11 @@ from functools import partial
 from archiver.browser.answers import Asked, Told
 from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
-from archiver.browser.view import BrowserViews, Viewed, ViewLimits
+from archiver.browser.view import VIEWS, BrowserViews, Viewed, ViewLimits
+from archiver.collection.browser_answers import ArchiveAnswers, second_of
 from archiver.collection.dates import DateRange
 from archiver.policy.url_forms import pattern
-from archiver.tools.look.archive import ArchiveAnswers, second_of
 from archiver.tools.look.pages import PageToView
-
-VIEWS = 200  # after which a new browser is started: its memory grows
-FLAGS = (
-    "--headless",
-    "--disable-gpu",
-    "--disable-extensions",
-    "--disable-quic",
-    "--mute-audio",
-    "--hide-scrollbars",
-    "--allow-running-insecure-content",
-    "--disable-features=AutoupgradeMixedContent,MixedContentAutoupgrade,ServiceWorkerAutoPreload,Translate",
-    "--js-flags=--max-old-space-size=512",
-)
 
 
 @dataclass(frozen=True, slots=True)

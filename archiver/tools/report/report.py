@@ -61,6 +61,14 @@ def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None) -
     return Summary(totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
 
 
+def work_left(summary: Summary) -> str:
+    """Return what `archiver resume` would go on with; "" if nothing."""
+    if summary.totals.waiting:
+        return f"{summary.totals.waiting} URLs are queued"
+    views = summary.verdict.views.due
+    return f"{humanize.count(views, 'page is', 'pages are')} to be shown in a browser" if views else ""
+
+
 def summary_lines(summary: Summary, style: FindingStyle = PLAIN) -> Iterator[str]:
     """Yield the summary as aligned text that is safe for a terminal; the verdict comes last."""
     yield from summary_facts(summary)
@@ -93,6 +101,12 @@ def summary_facts(summary: Summary) -> Iterator[str]:
             f"{humanize.count(run.visits, 'visit')} in {duration(run.elapsed)}, "
             f"{run.rate:.1f}/s, {volume(run.received)}",
         )
+    views = summary.verdict.views
+    if views.shown or views.due:
+        left = f", {views.due} still to show" if views.due else ""
+        others = f", {views.left_out} left out" if views.left_out else ""
+        found = f"; they led to {humanize.count(views.brought, 'further URL')}"
+        yield _row("browser", f"{humanize.count(views.shown, 'page')} shown{left}{others}{found}")
     if summary.changes is not None:
         from archiver.tools.report.changes import format_counts  # noqa: PLC0415 - slow to import
 

@@ -5,7 +5,6 @@ to what, and which command to run next. Names from the network are made harmless
 """
 
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -13,14 +12,16 @@ from shlex import quote
 from typing import Any
 
 from archiver import humanize
-from archiver.frontier import outcomes
+from archiver.frontier import outcomes, views
 from archiver.frontier.connection import Reader
 from archiver.frontier.hosts import UNMARKED
-from archiver.frontier.outcomes import Examples, OutcomeGroup, RefusingHost, RunRow
+from archiver.frontier.outcomes import Examples, RefusingHost, RunRow
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
 from archiver.frontier.totals import SeedAccount
+from archiver.frontier.views import ViewTotals
 from archiver.humanize import printable
 from archiver.policy.scope import OUTSIDE
+from archiver.tools.report.status_counts import NOTHING, StatusCounts, counts_of, listed
 
 LABEL = 10  # columns before the message
 NARROWEST = 40  # columns for the message
@@ -31,71 +32,11 @@ MAX_HOSTS, MAX_SCRIPTED = 5, 3
 MAX_HELD, MOST_HELD = 5, 1000  # patterns in text, and in JSON
 MAX_AGAIN, LONGEST_AGAIN = 3, 300  # seeds named in one command, and their characters
 EXCLUDED = "archiver urls DIR --state excluded --why", "which URLs, and by which rule"
+BROWSE = "archiver resume DIR --browser auto"
+NO_VIEWS = ViewTotals()
 GENTLE = "--rate 1/5"  # one request per 5 seconds, for a site that blocked us
 
 BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # ANSI codes
-_CLASSES = {2: "ok", 3: "redirect", 4: "client error", 5: "server error"}
-_NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
-
-
-@dataclass(frozen=True, slots=True)
-class StatusCounts:
-    """The URLs of one kind, by their last response."""
-
-    by_status: tuple[tuple[int, int], ...] = ()  # (last status, URLs)
-    blocked: tuple[tuple[int, int], ...] = ()  # challenge and block pages among them
-    unanswered: tuple[tuple[str, int], ...] = ()  # (failure, URLs)
-
-    @property
-    def total(self) -> int:
-        """The number of URLs."""
-        return sum(count for _, count in (*self.by_status, *self.unanswered))
-
-    @property
-    def bad(self) -> int:
-        """The number without a usable response: errors, challenges, and no response."""
-        return self.total - sum(count for status, count in self._answered() if status < 400)
-
-    def format(self, noun: str, nouns: str) -> str:
-        """Format as `554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
-        total, parts = humanize.count(self.total, noun, nouns), [*self._answers()]
-        if self.unanswered:
-            parts.append(f"{sum(count for _, count in self.unanswered)} no response ({_listed(self.unanswered)})")
-        return f"{total}: {', '.join(parts)}" if parts else total
-
-    def _answered(self) -> list[tuple[int, int]]:
-        """The statuses of responses that are no known challenges."""
-        blocked = dict(self.blocked)
-        left = ((status, count - blocked.get(status, 0)) for status, count in self.by_status)
-        return [(status, count) for status, count in left if count > 0]
-
-    def _answers(self) -> Iterator[str]:
-        classes: dict[str, Counter[int]] = {}
-        for status, count in self._answered():
-            classes.setdefault(_class(status), Counter())[status] += count
-        for name in ("ok", "redirect"):
-            if count := classes.pop(name, Counter()).total():
-                yield f"{count} {name}{'s' if name == 'redirect' and count > 1 else ''}"
-        if self.blocked:
-            count = sum(count for _, count in self.blocked)
-            yield f"{humanize.count(count, 'challenge or block page')} ({_listed(self.blocked)})"
-        for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
-            ending = "s" if name.endswith("error") else "es" if name.endswith("status") else ""
-            noun = name + (ending if statuses.total() > 1 else "")
-            yield f"{statuses.total()} {noun} ({_listed(sorted(statuses.items()))})"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the counts as JSON data."""
-        return {
-            "total": self.total,
-            "bad": self.bad,
-            "by_status": {str(status): count for status, count in self.by_status},
-            "blocked": {str(status): count for status, count in self.blocked},
-            "unanswered": dict(self.unanswered),
-        }
-
-
-NOTHING = StatusCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +67,7 @@ class Verdict:
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts): seeds with hardly any links
     held: tuple[HeldPattern, ...] = ()
     run: RunRow | None = None  # the last one
+    views: ViewTotals = NO_VIEWS
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -163,8 +105,8 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount]) -> Verdict:
     groups, blocked = list(outcomes.groups(db)), outcomes.blocked(db)
     forbidden = sum(each.urls for each in groups if each.failure == "robots" and each.state == "excluded")
     return Verdict(
-        pages=_counts("page", groups, blocked),
-        requisites=_counts("requisite", groups, blocked),
+        pages=counts_of("page", groups, blocked),
+        requisites=counts_of("requisite", groups, blocked),
         waiting=sum(each.urls for each in groups if each.state == "waiting" and each.kind != "rules"),
         forbidden=forbidden,
         forbidden_example=outcomes.example(db, "robots") if forbidden else "",
@@ -176,28 +118,8 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount]) -> Verdict:
         scripted=tuple(outcomes.scripted(db)),
         held=tuple(held_patterns(db)),
         run=outcomes.last(db),
+        views=views.totals(db),
     )
-
-
-def _counts(kind: str, groups: Iterable[OutcomeGroup], blocked: Iterable[tuple[str, int, int]]) -> StatusCounts:
-    answered, unanswered = Counter[int](), Counter[str]()
-    for each in groups:
-        if each.kind == kind and each.state == "archived":
-            answered[each.status] += each.urls
-        elif each.kind == kind and each.state == "failed":
-            unanswered[each.failure] += each.urls
-    challenges = tuple((status, urls) for one, status, urls in blocked if one == kind)
-    return StatusCounts(tuple(sorted(answered.items())), challenges, tuple(unanswered.most_common()))
-
-
-def _class(status: int) -> str:
-    if status in {0, 304}:
-        return "ok"
-    return _NAMES.get(status) or _CLASSES.get(status // 100, "unusual status")
-
-
-def _listed(counts: Iterable[tuple[object, int]]) -> str:
-    return ", ".join(printable(str(name)) for name, _ in counts)
 
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
@@ -222,14 +144,25 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         one, several = "URL named only in scripts was", "URLs named only in scripts were"
         words = f"{humanize.count(verdict.left_out.count, one, several)} skipped, {such}"
         yield Finding("skipped", words, *EXCLUDED)
-    for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
-        words = f"{printable(seed)} has {humanize.count(scripts, 'script')} and hardly any links"
-        meaning = "check that replay shows the whole site"
-        yield Finding("scripts", f"{words}; scripts may build its pages", "archiver replay DIR", meaning)
+    yield from _browser(verdict)
     yield from _held(verdict.held)
     if verdict.waiting and verdict.run is not None and verdict.run.ended and not verdict.paused:
         message = humanize.count(verdict.waiting, "URL is waiting", "URLs are waiting")
         yield Finding("waiting", message, resume_command(verdict.run), "continue")
+
+
+def _browser(verdict: Verdict) -> Iterator[Finding]:
+    """Yield what a browser has found, or what one might find."""
+    if verdict.views.incomplete:
+        words = humanize.count(verdict.views.incomplete, "page", "pages")
+        yield Finding("browser", f"{words} will not replay completely", "archiver look DIR", "see what is missing")
+    if verdict.views.due and verdict.run is not None and verdict.run.ended:
+        words = humanize.count(verdict.views.due, "page is", "pages are")
+        yield Finding("browser", f"{words} still to be shown in a browser", resume_command(verdict.run), "continue")
+    for seed, scripts in () if verdict.views.shown else verdict.scripted[:MAX_SCRIPTED]:
+        words = f"{printable(seed)} has {humanize.count(scripts, 'script')} and hardly any links"
+        meaning = "show pages in Chromium, and fetch what they ask for"
+        yield Finding("scripts", f"{words}; scripts may build its pages", BROWSE, meaning)
 
 
 def resume_command(run: RunRow | None) -> str:
@@ -274,7 +207,7 @@ def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
 
 def _hosts(verdict: Verdict) -> Iterator[Finding]:
     for host in verdict.hosts[:MAX_HOSTS]:
-        refused = _listed(host.statuses)
+        refused = listed(host.statuses)
         by = f"; {printable(host.sign)}" if host.sign not in {"", UNMARKED} else ""
         share = f"({refused} on {host.refused} of the last {host.answers}{by})"
         words = f"{printable(host.key)} started to block us at {datetime.fromtimestamp(host.since, UTC):%H:%M} UTC"
@@ -390,6 +323,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "forbidden_by_robots": verdict.forbidden,
         "speculative_skipped": verdict.left_out.count,
         "waiting": verdict.waiting,
+        "views": verdict.views._asdict(),
         "held": [{**asdict(each), "command": retry_command(each)} for each in verdict.held[:MOST_HELD]],
         "trouble": verdict.trouble,
         "findings": [

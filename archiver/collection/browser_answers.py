@@ -1,4 +1,4 @@
-"""Answers to the requests of a page, from an archive alone.
+"""Answers to the requests of a page in a browser, from an archive alone.
 
 A capture is looked up as replay tools do: the exact URL, then its key in the index (SURT), then the same without
 parameters that only defeat caches. Of several captures, the one closest to that of the page answers.
@@ -17,6 +17,7 @@ from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.warc.cdxj import IndexEntry
 from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record
 
 LARGEST = 32 << 20  # bytes of an answer without its codings
 NO_BODY = frozenset((101, 103, 204, 205, 304))
@@ -50,19 +51,24 @@ class ArchiveAnswers:
             if original is None:
                 return None
             with holdings.record(original) as record:
-                answer = read_answer(record)
-                body = bytearray()
-                for piece in answer.decoded():
-                    body += piece
-                    if len(body) > LARGEST:
-                        return Told(UNTOLD, (), b"")
+                return told_of(record, second_of(entry.timestamp))
         except (ArchiveError, DamagedRecord):
             return None
-        framing = answer.framing
-        status = framing.status or 200  # a resource record has none
-        if status in NO_BODY or 300 <= status < 400:
-            body.clear()
-        return Told(status, told_fields(framing.fields), bytes(body), second_of(entry.timestamp))
+
+
+def told_of(record: Record, second: int) -> Told:
+    """Return what the browser is told of the answer in *record*, captured at *second*. Raises `DamagedRecord`."""
+    answer = read_answer(record)
+    body = bytearray()
+    for piece in answer.decoded():
+        body += piece
+        if len(body) > LARGEST:
+            return Told(UNTOLD, (), b"")
+    framing = answer.framing
+    status = framing.status or 200  # a resource record has none
+    if status in NO_BODY or 300 <= status < 400:
+        body.clear()
+    return Told(status, told_fields(framing.fields), bytes(body), second)
 
 
 def without_cache_busters(address: str) -> str:

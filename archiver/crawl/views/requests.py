@@ -1,0 +1,187 @@
+"""The requests of pages that the crawl shows in a browser: answered from the archive, or queued and held.
+
+A URL that the crawl does not know is judged like a requisite of the page and joins the queue. The request is held until
+the URL is settled, by this crawler or by another one, or for as long as the user's patience lasts.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from archiver import url
+from archiver.browser.answers import Asked, Told, part_of
+from archiver.browser.view import NAVIGATION, is_unseen
+from archiver.clock import Clock
+from archiver.collection.browser_answers import without_cache_busters
+from archiver.crawl.rules import CurrentRules
+from archiver.crawl.views.answers import StoredAnswers
+from archiver.crawl.visit import judged
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.frontier.views import DueView
+from archiver.model import Hop, Link, Refusal, State
+from archiver.policy.views import VolatileUrls
+
+POLL_EVERY = 0.1  # seconds between two looks at the URLs that pages wait for
+METHODS = frozenset(("GET", "HEAD"))  # that can be answered
+
+
+@dataclass(slots=True)
+class AddedUrls:
+    """URLs that views have queued, and which the planner of the crawl has not heard of."""
+
+    number: int = 0
+    hosts: set[int] = field(default_factory=set)
+
+    def add(self, hosts: Counter[int]) -> None:
+        """Count new URLs by host."""
+        self.number += hosts.total()
+        self.hosts |= hosts.keys()
+
+    def take(self) -> tuple[int, set[int]]:
+        """Return the number of URLs since the last call, and their hosts."""
+        taken = self.number, self.hosts
+        self.number, self.hosts = 0, set()
+        return taken
+
+
+class HeldRequests:
+    """Requests, and pages between two views, that wait until URLs are settled."""
+
+    def __init__(self, frontier: SqliteFrontier) -> None:
+        self._frontier = frontier
+        self._requests: dict[str, list[asyncio.Future[None]]] = {}  # by URL
+        self._pages: dict[int, set[str]] = {}  # the URLs that each page waits for, by its row
+
+    @property
+    def pages(self) -> set[int]:
+        """Rows of the pages that wait."""
+        return set(self._pages)
+
+    def hold(self, page: int, addresses: set[str]) -> None:
+        """Let *page* wait for *addresses*."""
+        self._pages[page] = addresses
+
+    async def settled(self, address: str, patience: float) -> bool:
+        """Wait until *address* is settled; return False if that takes longer than *patience*."""
+        waits = asyncio.get_running_loop().create_future()
+        held = self._requests.setdefault(address, [])
+        held.append(waits)
+        try:
+            await asyncio.wait_for(waits, patience)
+        except TimeoutError:
+            held.remove(waits)
+            return False
+        return True
+
+    async def poll(self) -> None:
+        """Let requests and pages go on whose URLs are settled, until cancelled."""
+        while True:
+            await asyncio.sleep(POLL_EVERY)
+            wanted = {*self._requests, *(address for some in self._pages.values() for address in some)}
+            if not wanted and not self._pages:
+                continue
+            states = await self._frontier.states(wanted)
+            settled = {address for address in wanted if states.get(address) is not State.WAITING}
+            for address in settled & self._requests.keys():
+                for each in self._requests.pop(address):
+                    if not each.done():
+                        each.set_result(None)
+            for page in [page for page, some in self._pages.items() if some <= settled]:
+                del self._pages[page]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Everything by which the requests of pages are answered."""
+
+    frontier: SqliteFrontier
+    rules: CurrentRules
+    clock: Clock
+    patience: float  # seconds
+    held: HeldRequests
+    volatile: VolatileUrls
+    added: AddedUrls
+    answers: StoredAnswers
+    thread: ThreadPoolExecutor  # which reads the answers
+    changed: Callable[[], None]  # called when something was queued
+
+
+class PageRequests:
+    """The requests of one page while it is shown."""
+
+    def __init__(self, due: DueView, context: RequestContext) -> None:
+        self.asked: dict[str, None] = {}  # canonical URLs
+        self.new: set[str] = set()  # of these, URLs that the crawl had not known
+        self.unanswered: set[str] = set()  # of these, URLs that no rule refuses
+        self.brought = 0  # URLs that the crawl had not known, pages that this one links to among them
+        self._due = due
+        self._context = context
+
+    async def answer(self, asked: Asked) -> Told | None:
+        """Return the answer to *asked*, for which it may wait; None if there is none."""
+        address = url.canonical(asked.url)
+        if address is None or asked.method not in METHODS:
+            return None
+        told = await self._stored(address)
+        if told is None and is_unseen(asked):
+            return None
+        self.asked[address] = None
+        if told is None and await self._wanted(asked, address):
+            told = await self._stored(address)
+        return None if told is None else part_of(asked, told)
+
+    async def _stored(self, address: str) -> Told | None:
+        """Return the stored answer for *address* that is closest to the capture of the page."""
+        context = self._context
+        for each in dict.fromkeys((address, without_cache_busters(address))):
+            if captures := await context.frontier.newest_captures(each):
+                closest = min(captures, key=lambda one: abs(one.timestamp - self._due.captured))
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(context.thread, context.answers.told, closest)
+        return None
+
+    async def _wanted(self, asked: Asked, address: str) -> bool:
+        """Queue *address* if it may be fetched, and wait for it; return True if it may be stored now."""
+        context = self._context
+        state = (await context.frontier.states((address,))).get(address)
+        if state is None and context.volatile.covers(address):
+            return False
+        if state not in {None, State.WAITING}:
+            if state is not State.EXCLUDED:
+                self.unanswered.add(address)
+            return False
+        hop = Hop.LINK if asked.kind == NAVIGATION else Hop.REQUISITE
+        if not await self._queue((Link(address, hop, f"browser:{asked.kind}"),)) and state is None:
+            return False
+        if state is None:
+            self.new.add(address)
+        return asked.kind != NAVIGATION and await context.held.settled(address, context.patience)
+
+    async def add_links(self, addresses: Iterable[str]) -> None:
+        """Queue the links of the live document that the crawl does not know."""
+        named = dict.fromkeys(filter(None, map(url.canonical, addresses)))
+        known = await self._context.frontier.states(named)
+        await self._queue([Link(each, Hop.LINK, "browser:a/@href") for each in named if each not in known])
+
+    async def _queue(self, links: Iterable[Link]) -> bool:
+        """Queue those of *links* that the rules of the crawl take; return True if there are any."""
+        context, claim = self._context, self._due.claim
+        verdicts = [judged(context.rules.visit_rules, link, claim, context.clock.now()) for link in links]
+        refused = [each for each in verdicts if isinstance(each, Refusal)]
+        if refused:
+            await context.frontier.add_refused(claim, refused)
+        found = [(each, claim.id) for each in verdicts if not isinstance(each, Refusal)]
+        if not found:
+            return False
+        hosts = await context.frontier.add_viewed(found)
+        self.brought += hosts.total()
+        context.added.add(hosts)
+        context.changed()
+        return True
+
+    async def still_waiting(self) -> set[str]:
+        """Return the URLs asked for that are not settled."""
+        states = await self._context.frontier.states(self.asked)
+        return {address for address in self.asked if states.get(address) is State.WAITING}

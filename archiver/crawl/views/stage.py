@@ -1,0 +1,284 @@
+"""Shows the pages that a crawl has stored, one after another, and queues the URLs that their scripts ask for.
+
+A page is shown when its capture is committed, and once more if it had to go on without an answer, or if a second view
+is to show whether it asks for the same URLs again. The rates, robots.txt, scope and records of what it asks for are
+those of the crawl, and the browser has no network. See docs/decisions/0064-browser-in-the-crawl.md.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from archiver import url
+from archiver.browser.chromium import Chromium, find, why_no_namespace
+from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
+from archiver.browser.view import FLAGS, VIEWS, BrowserViews, Viewed, ViewLimits
+from archiver.clock import Clock
+from archiver.config.settings import BrowserSettings, Settings
+from archiver.crawl.rules import CurrentRules
+from archiver.crawl.views.answers import MICRO, StoredAnswers
+from archiver.crawl.views.requests import AddedUrls, HeldRequests, PageRequests, RequestContext
+from archiver.errors import ConfigError
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.frontier.views import DueView, ViewResult
+from archiver.humanize import printable
+from archiver.policy.url_forms import pattern
+from archiver.policy.views import ViewNeed, ViewSample, VolatileUrls
+
+LOOK_EVERY = 0.5  # seconds between two looks for pages to show
+IDLE = 60.0  # seconds without a page after which the browser is closed
+MAX_ROUNDS = 4  # times that a page is shown
+CONFIRMED = 3  # pages of each pattern that are shown once more after they brought something
+MAX_FAILURES = 3  # browsers in a row that end before they have shown a page
+MAX_TITLE, MAX_ENDED = 500, 200  # characters
+
+log = logging.getLogger(__name__)
+
+
+def check_browser(settings: Settings) -> None:
+    """Raise `ConfigError` if a crawl with *settings*, which show pages, cannot do that on this machine."""
+    option = f"--browser {settings.browser.browser}"
+    if settings.limits.frontier:
+        raise ConfigError(
+            f"{option} does not work with --frontier; crawl with --browser off, then run archiver look --fetch"
+        )
+    find("")
+    if why := why_no_namespace():
+        raise ConfigError(
+            f"{option} runs Chromium without a network, in a network namespace, and none can be made: {why}"
+        )
+
+
+async def prepare_views(frontier: SqliteFrontier, settings: BrowserSettings, *, resume: bool) -> None:
+    """Let *frontier* say which pages are to be shown: those of an earlier run too, or none without a browser."""
+    if settings.browser == "off":
+        await frontier.forget_views()
+    elif resume:
+        await frontier.add_stored_views(every=settings.browser == "all")
+
+
+class TimeShare:
+    """The time that views have taken, and the share of the crawl's time that they may take."""
+
+    def __init__(self, percent: int, clock: Clock) -> None:
+        self._share = percent / 100
+        self._clock = clock
+        self._began = clock.now()
+        self._spent = 0.0
+        self._active = 0
+        self._since = 0.0
+
+    def begin(self) -> None:
+        """A view begins."""
+        if not self._active:
+            self._since = self._clock.now()
+        self._active += 1
+
+    def end(self) -> None:
+        """A view has ended."""
+        self._active -= 1
+        if not self._active:
+            self._spent += self._clock.now() - self._since
+
+    @property
+    def used_up(self) -> bool:
+        """True if views have had their share for now."""
+        now = self._clock.now()
+        spent = self._spent + (now - self._since if self._active else 0.0)
+        return spent > (now - self._began) * self._share
+
+
+class PageViews:
+    """The views of a crawl. Only one of several crawlers shows pages; the others wait until it has ended."""
+
+    def __init__(
+        self,
+        stored: tuple[SqliteFrontier, StoredAnswers | None],
+        rules: CurrentRules,
+        settings: BrowserSettings,
+        clock: Clock,
+    ) -> None:
+        """*stored*: the frontier, and the answers in the archive; None if another crawler shows the pages."""
+        self.alone = False  # nothing else is left to do, so all of the time is for views
+        self.failed = ""  # why no browser can be had
+        self.added = AddedUrls()
+        self._frontier, self._answers = stored
+        self._rules = rules
+        self._settings = settings
+        self._clock = clock
+        self._time = TimeShare(settings.browser_share, clock)
+        self._sample = ViewSample(every=settings.browser == "all")
+        self._volatile = VolatileUrls()
+        self._held = HeldRequests(self._frontier)
+        self._choosing = asyncio.Lock()
+        self._ready: list[DueView] = []
+        self._active: set[int] = set()  # rows of the pages that are shown now
+        self._before: dict[int, set[str]] = {}  # URLs that a page asked for when it was shown last
+        self._confirmed: Counter[str] = Counter()  # pages by pattern
+        self._crashed: set[int] = set()
+
+    @property
+    def showing(self) -> int:
+        """Pages that are shown now."""
+        return len(self._active)
+
+    async def left(self) -> int:
+        """Return the number of pages that are still to be shown."""
+        return await self._frontier.views_left()
+
+    async def keep(self, changed: Callable[[], None]) -> None:
+        """Show pages until cancelled; call *changed* when there is something new."""
+        if self._answers is None:
+            return
+        for host, shape, brought in await self._frontier.views_ended():
+            self._sample.ended(host, shape, brought=bool(brought))
+        with ThreadPoolExecutor(1, "views") as thread, self._answers as answers:
+            kept = self._held, self._volatile, self.added, answers, thread, changed
+            context = RequestContext(self._frontier, self._rules, self._clock, self._settings.browser_patience, *kept)
+            async with asyncio.TaskGroup() as group:
+                polling = group.create_task(self._held.poll())
+                await self._show_all(context)
+                polling.cancel()
+
+    async def _show_all(self, context: RequestContext) -> None:
+        """Show pages in one browser after another, until cancelled or until no browser can be had."""
+        failures = 0
+        while True:
+            if not await self._may_choose():
+                await asyncio.sleep(LOOK_EVERY)
+                continue
+            tabs = _Tabs(self, context)
+            try:
+                await tabs.show(self._settings.browser_tabs)
+            except (BrowserGoneError, ConfigError) as error:
+                failures = 1 if tabs.shown else failures + 1
+                log.warning("the browser ended: %s", error)
+                if failures >= MAX_FAILURES:
+                    self.failed = f"--browser {self._settings.browser}: {error}"
+                    context.changed()
+                    return
+
+    async def _may_choose(self) -> bool:
+        """Return True if it is time to show a page, and there is one."""
+        return (self.alone or not self._time.used_up) and await self._refill()
+
+    async def next(self) -> DueView | None:
+        """Return the next page to show; None if there has been none for some time."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + IDLE
+        while True:
+            async with self._choosing:
+                if await self._may_choose() and (free := [each for each in self._ready if not self._is_shown(each)]):
+                    self._ready.remove(free[0])
+                    self._active.add(free[0].claim.id)
+                    return free[0]
+            if loop.time() > end:
+                return None
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _is_shown(self, due: DueView) -> bool:
+        return due.claim.id in self._active
+
+    async def _refill(self) -> bool:
+        """Return True if a page is ready to be shown; leave out those that no view is needed for."""
+        while not self._ready and (rows := await self._frontier.views_due({*self._active, *self._held.pages})):
+            left: list[tuple[int, str]] = []
+            for due in rows:
+                shape = due.pattern or pattern(due.claim.url)
+                if due.rounds or self._sample.takes(url.origin(due.claim.url), shape, ViewNeed(due.need)):
+                    self._ready.append(due._replace(pattern=shape))
+                else:
+                    left.append((due.claim.id, shape))
+            if left:
+                await self._frontier.leave_out_views(left)
+        return bool(self._ready)
+
+    async def ended(self, due: DueView, requests: PageRequests, viewed: Viewed | None, why: str = "") -> None:
+        """Save the result of a view: *viewed*, or *why* there is none."""
+        page, shape, waiting = due.claim.id, due.pattern, set[str]()
+        if viewed is not None:
+            await requests.add_links(viewed.links)
+            waiting = await requests.still_waiting()
+        self._learn(page, requests)
+        lacking = {each for each in requests.unanswered | waiting if not self._volatile.covers(each)}
+        to_confirm = bool(requests.new) and self._confirmed[shape] < CONFIRMED
+        self._confirmed[shape] += to_confirm
+        again = viewed is not None and due.rounds + 1 < MAX_ROUNDS and (bool(waiting & lacking) or to_confirm)
+        title = printable(viewed.title, MAX_TITLE) if viewed is not None else ""
+        cut = printable(viewed.ended if viewed is not None else why, MAX_ENDED)
+        result = ViewResult(page, shape, not again, requests.brought, len(lacking), title, cut)
+        if again:
+            self._before[page] = set(requests.asked)
+        if waiting and again:
+            self._held.hold(page, waiting)
+        elif again:  # at once: others may ask for URLs of the same volatile pattern
+            self._ready.insert(0, due._replace(rounds=due.rounds + 1))
+        await self._frontier.save_views((result,))
+        if self._sample.ended(url.origin(due.claim.url), shape, brought=bool(requests.brought)):
+            await self._frontier.take_back_views(shape)
+
+    def _learn(self, page: int, requests: PageRequests) -> None:
+        """Learn which URLs *page* asked for only when it was shown before, or only now."""
+        before = self._before.pop(page, None)
+        if before is not None:
+            self._volatile.saw(before.difference(requests.asked), requests.asked.keys() - before)
+
+    async def crashed(self, due: DueView, requests: PageRequests) -> None:
+        """Show the page with which the browser ended once more; but not a second time."""
+        if due.claim.id in self._crashed:
+            await self.ended(due, requests, None, "the browser has ended")
+        self._crashed.add(due.claim.id)
+
+    @contextmanager
+    def shown(self, due: DueView) -> Iterator[None]:
+        """Count the time of a view in the block, after which the page may be chosen again."""
+        self._time.begin()
+        try:
+            yield
+        finally:
+            self._time.end()
+            self._active.discard(due.claim.id)
+
+
+class _Tabs:
+    """The tabs of one browser."""
+
+    def __init__(self, stage: PageViews, context: RequestContext) -> None:
+        self.shown = 0  # pages
+        self._stage = stage
+        self._context = context
+        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience)
+
+    async def show(self, tabs: int) -> None:
+        """Show pages until there has been none for some time, or a new browser is due. Raises `BrowserGoneError`."""
+        browser = Chromium([*find(""), *FLAGS], network=False)
+        async with connected(browser) as devtools, BrowserViews.open(devtools) as views:
+            working = [asyncio.create_task(self._work(views)) for _ in range(tabs)]
+            try:
+                await asyncio.gather(*working)
+            finally:
+                for task in working:
+                    task.cancel()
+                await asyncio.wait(working)
+
+    async def _work(self, views: BrowserViews) -> None:
+        while self.shown < VIEWS and (due := await self._stage.next()) is not None:
+            with self._stage.shown(due):
+                await self._show(views, due)
+            self.shown += 1
+            self._context.changed()
+
+    async def _show(self, views: BrowserViews, due: DueView) -> None:
+        requests = PageRequests(due, self._context)
+        try:
+            viewed = await views.view(due.claim.url, due.captured // MICRO, requests.answer, self._limits)
+        except BrowserGoneError:
+            await self._stage.crashed(due, requests)
+            raise
+        except DevToolsError as error:
+            await self._stage.ended(due, requests, None, str(error))
+        else:
+            await self._stage.ended(due, requests, viewed)

@@ -1,0 +1,200 @@
+"""Pages that a browser has shown or is to show (`--browser`), and what their views brought.
+
+A settlement adds a page in the transaction of its capture, so no crash can lose one. A view may be repeated: the URLs
+that it queues are known then.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from archiver.frontier import links, url_queue
+from archiver.frontier.captures import CAPTURES, CaptureRow
+from archiver.frontier.connection import Connection, Reader
+from archiver.frontier.connections import Runs
+from archiver.frontier.links import Found
+from archiver.model import Claim, Settlement, State
+from archiver.policy.views import ViewNeed
+
+AT_ONCE = 100  # rows of one answer
+MAX_CAPTURES = 8  # of one URL
+
+_ADD = """
+INSERT INTO views (url, host, need, pattern, state) VALUES {rows}
+ON CONFLICT (url) DO UPDATE SET need = excluded.need, state = excluded.state
+"""
+_ADD_STORED = f"""
+INSERT INTO views (url, host, need, pattern)
+SELECT urls.id, urls.host, {ViewNeed.SCRIPTED.value}, '' FROM urls
+WHERE urls.state = 'archived' AND urls.status BETWEEN 200 AND 299 AND urls.priority >= 0
+  AND urls.hop <> 'E' AND EXISTS (
+    SELECT 1 FROM captures WHERE captures.url = urls.id AND captures.language = ''
+        AND captures.mime IN ('text/html', 'application/xhtml+xml')
+  )
+ON CONFLICT (url) DO NOTHING
+"""  # noqa: S608 - a constant
+_DUE = """
+SELECT urls.url, views.need, views.pattern, views.rounds, coalesce((
+    SELECT captures.timestamp FROM captures
+    WHERE captures.url = views.url AND captures.language = '' ORDER BY captures.timestamp DESC LIMIT 1
+), 0)
+FROM views JOIN urls ON urls.id = views.url
+WHERE views.state = 'due' AND views.url NOT IN (SELECT value FROM json_each(?)) ORDER BY views.need, views.url LIMIT ?
+"""
+_SHOWN = "SELECT hosts.key, views.pattern, views.brought FROM views JOIN hosts ON hosts.id = views.host WHERE {which}"
+_COUNT = "SELECT count(*) FROM views WHERE state = 'due'"
+
+
+class DueView(NamedTuple):
+    """A page that is to be shown."""
+
+    claim: Claim
+    need: int  # of policy.views.ViewNeed
+    pattern: str  # "": not computed yet
+    rounds: int  # times it was shown
+    captured: int  # microseconds since the epoch
+
+
+class ViewResult(NamedTuple):
+    """The result of a view."""
+
+    page: int  # the row of its URL
+    pattern: str
+    done: bool  # False: it will be shown again
+    brought: int = 0  # URLs that the crawl had not known
+    missing: int = 0  # URLs that a replay will miss
+    title: str = ""
+    ended: str = ""  # why the view was cut short
+
+
+class ViewTotals(NamedTuple):
+    """The views of a crawl."""
+
+    shown: int = 0
+    due: int = 0
+    left_out: int = 0  # because views of similar pages brought nothing
+    brought: int = 0  # URLs that only a browser found
+    incomplete: int = 0  # pages that a replay will show incompletely, or whose view was cut short
+
+
+def add(db: Connection, settlements: Iterable[Settlement]) -> None:
+    """Add the pages of *settlements*: those that need a browser are to be shown."""
+    wanted: dict[int, tuple[object, ...]] = {}
+    for each in settlements:
+        if each.view is not None:
+            state = "due" if each.view[0] < ViewNeed.NONE else "left out"
+            wanted[each.claim.id] = each.claim.id, each.claim.host, *each.view, state
+    db.many(_ADD, list(wanted.values()))
+
+
+def totals(db: Reader) -> ViewTotals:
+    """Return the totals of all views."""
+    row = db.execute(
+        "SELECT count(*) FILTER (WHERE rounds > 0), count(*) FILTER (WHERE state = 'due'), "
+        "count(*) FILTER (WHERE state = 'left out'), coalesce(sum(brought), 0), "
+        "count(*) FILTER (WHERE state = 'done' AND (missing > 0 OR ended <> '')) FROM views"
+    ).fetchone()
+    return ViewTotals(*row)
+
+
+def _save(db: Connection, results: Sequence[ViewResult]) -> None:
+    db.executemany(
+        "UPDATE views SET pattern = ?, state = ?, rounds = rounds + 1, brought = brought + ?, missing = ?, title = ?, "
+        "ended = ? WHERE url = ?",
+        [_row(each) for each in results],
+    )
+
+
+def _row(each: ViewResult) -> tuple[str | int, ...]:
+    state = "done" if each.done else "due"
+    return each.pattern, state, each.brought, each.missing, each.title, each.ended, each.page
+
+
+def _leave_out(db: Connection, pages: Sequence[tuple[int, str]]) -> None:
+    rows = [(pattern, page) for page, pattern in pages]
+    db.executemany("UPDATE views SET pattern = ?, state = 'left out' WHERE url = ?", rows)
+
+
+def _take_back(db: Connection, pattern: str) -> None:
+    db.execute("UPDATE views SET state = 'due' WHERE state = 'left out' AND pattern = ?", (pattern,))
+
+
+def _forget(db: Connection) -> None:
+    db.execute("DELETE FROM views WHERE state = 'due'")
+
+
+def _due(db: Connection, without: Collection[int], most: int) -> list[DueView]:
+    rows: list[Any] = db.rows(_DUE, (json.dumps(sorted(without)), most))
+    claims = links.claims(db, [row[0] for row in rows])
+    return [DueView(claim, *row[1:]) for claim, row in zip(claims, rows, strict=True)]
+
+
+def _states(db: Connection, addresses: Collection[str]) -> dict[str, State]:
+    rows = db.rows(
+        "SELECT url, state FROM urls WHERE url IN (SELECT value FROM json_each(?))", (json.dumps(sorted(addresses)),)
+    )
+    return {address: State(state) for address, state in rows}
+
+
+class ViewRows(Runs):
+    """The rows of views in the database of a crawl."""
+
+    async def views_due(self, without: Collection[int], most: int = AT_ONCE) -> list[DueView]:
+        """Return the next pages to show, but those *without* (rows of URLs)."""
+        return await self._read(_due, without, most)
+
+    async def views_left(self) -> int:
+        """Return the number of pages to show."""
+        return int((await self._rows(_COUNT))[0][0])
+
+    async def views_ended(self) -> list[tuple[str, str, int]]:
+        """Return host, pattern, and number of URLs brought, of each page that was shown."""
+        return [(row[0], row[1], row[2]) for row in await self._rows(_SHOWN.format(which="views.rounds > 0"))]
+
+    async def save_views(self, results: Sequence[ViewResult]) -> None:
+        """Save the results of views."""
+        await self._write(_save, results)
+
+    async def leave_out_views(self, pages: Sequence[tuple[int, str]]) -> None:
+        """Leave out *pages*, each with its pattern."""
+        await self._write(_leave_out, pages)
+
+    async def take_back_views(self, pattern: str) -> None:
+        """Show the pages of *pattern* that were left out."""
+        await self._write(_take_back, pattern)
+
+    async def forget_views(self) -> None:
+        """Show no more pages."""
+        if await self.views_left():
+            await self._write(_forget)
+
+    async def add_stored_views(self, *, every: bool) -> None:
+        """Show the archived pages that were stored without a browser; with *every*, those that were left out too."""
+        await self._write(_add_stored, every=every)
+
+    async def newest_captures(self, address: str) -> list[CaptureRow]:
+        """Return a few captures of *address*, newest first."""
+        return await self._read(_captures, address)
+
+    async def states(self, addresses: Collection[str]) -> dict[str, State]:
+        """Return the states of those of *addresses* that have a row."""
+        return await self._read(_states, addresses)
+
+    async def add_viewed(self, found: Sequence[Found]) -> Counter[int]:
+        """Queue links that a view has found; return the number of new URLs by host."""
+        return await self._write(_add_viewed, found)
+
+
+def _add_viewed(db: Connection, found: Sequence[Found]) -> Counter[int]:
+    return url_queue.add_links(db, found)[0]
+
+
+def _captures(db: Connection, address: str) -> list[CaptureRow]:
+    return [CaptureRow(*row) for row in db.rows(CAPTURES.format(""), (address, MAX_CAPTURES))]
+
+
+def _add_stored(db: Connection, *, every: bool) -> None:
+    db.execute(_ADD_STORED)
+    if every:
+        db.execute("UPDATE views SET state = 'due' WHERE state = 'left out'")

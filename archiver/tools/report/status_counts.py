@@ -1,0 +1,96 @@
+"""URLs counted by their last response, in words and as JSON."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from archiver import humanize
+from archiver.frontier.outcomes import OutcomeGroup
+from archiver.humanize import printable
+
+_CLASSES = {2: "ok", 3: "redirect", 4: "client error", 5: "server error"}
+_NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCounts:
+    """The URLs of one kind, by their last response."""
+
+    by_status: tuple[tuple[int, int], ...] = ()  # (last status, URLs)
+    blocked: tuple[tuple[int, int], ...] = ()  # challenge and block pages among them
+    unanswered: tuple[tuple[str, int], ...] = ()  # (failure, URLs)
+
+    @property
+    def total(self) -> int:
+        """The number of URLs."""
+        return sum(count for _, count in (*self.by_status, *self.unanswered))
+
+    @property
+    def bad(self) -> int:
+        """The number without a usable response: errors, challenges, and no response."""
+        return self.total - sum(count for status, count in self._answered() if status < 400)
+
+    def format(self, noun: str, nouns: str) -> str:
+        """Format as `554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
+        total, parts = humanize.count(self.total, noun, nouns), [*self._answers()]
+        if self.unanswered:
+            parts.append(f"{sum(count for _, count in self.unanswered)} no response ({listed(self.unanswered)})")
+        return f"{total}: {', '.join(parts)}" if parts else total
+
+    def _answered(self) -> list[tuple[int, int]]:
+        """The statuses of responses that are no known challenges."""
+        blocked = dict(self.blocked)
+        left = ((status, count - blocked.get(status, 0)) for status, count in self.by_status)
+        return [(status, count) for status, count in left if count > 0]
+
+    def _answers(self) -> Iterator[str]:
+        classes: dict[str, Counter[int]] = {}
+        for status, count in self._answered():
+            classes.setdefault(_class(status), Counter())[status] += count
+        for name in ("ok", "redirect"):
+            if count := classes.pop(name, Counter()).total():
+                yield f"{count} {name}{'s' if name == 'redirect' and count > 1 else ''}"
+        if self.blocked:
+            count = sum(count for _, count in self.blocked)
+            yield f"{humanize.count(count, 'challenge or block page')} ({listed(self.blocked)})"
+        for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
+            ending = "s" if name.endswith("error") else "es" if name.endswith("status") else ""
+            noun = name + (ending if statuses.total() > 1 else "")
+            yield f"{statuses.total()} {noun} ({listed(sorted(statuses.items()))})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts as JSON data."""
+        return {
+            "total": self.total,
+            "bad": self.bad,
+            "by_status": {str(status): count for status, count in self.by_status},
+            "blocked": {str(status): count for status, count in self.blocked},
+            "unanswered": dict(self.unanswered),
+        }
+
+
+NOTHING = StatusCounts()
+
+
+def counts_of(kind: str, groups: Iterable[OutcomeGroup], blocked: Iterable[tuple[str, int, int]]) -> StatusCounts:
+    """Return the counts of the URLs of one *kind*; *blocked*: kind, status and number of challenge pages."""
+    answered, unanswered = Counter[int](), Counter[str]()
+    for each in groups:
+        if each.kind == kind and each.state == "archived":
+            answered[each.status] += each.urls
+        elif each.kind == kind and each.state == "failed":
+            unanswered[each.failure] += each.urls
+    challenges = tuple((status, urls) for one, status, urls in blocked if one == kind)
+    return StatusCounts(tuple(sorted(answered.items())), challenges, tuple(unanswered.most_common()))
+
+
+def _class(status: int) -> str:
+    if status in {0, 304}:
+        return "ok"
+    return _NAMES.get(status) or _CLASSES.get(status // 100, "unusual status")
+
+
+def listed(counts: Iterable[tuple[object, int]]) -> str:
+    """Return the names in *counts*, separated by commas."""
+    return ", ".join(printable(str(name)) for name, _ in counts)

@@ -1,0 +1,258 @@
+"""`--browser`: pages are shown while the crawl runs, and what their scripts ask for is fetched by the crawl."""
+
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from archiver.browser.chromium import why_no_namespace
+from archiver.model import ExitCode
+from fixtures import devtools
+from fixtures.archives import rows
+from fixtures.command import COMMAND, archiver, environment, running
+from fixtures.flag import Gate
+from fixtures.log import Row
+from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Route, Sendable, keep
+from fixtures.sites import PIXEL, message, ok, page
+
+NO_NAMESPACE = why_no_namespace()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+]
+OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
+ITEMS = 8
+SHELL = "<!doctype html><title>Application</title><div id=app></div><script src=/app.js></script>"
+APP = """
+const get = async name => (await fetch("/" + ["a", "pi"].join("") + "/" + name)).json()
+const show = text => { document.getElementById("app").innerHTML = text }
+const start = async () => {
+    const item = location.pathname.match(/item.(\\d+)/)
+    if (!item) {
+        const items = await get("list.json")
+        return show(items.map(each => `<a href="/item/${each}">Item ${each}</a>`).join(" "))
+    }
+    const found = await get(`item-${item[1]}.json`)
+    document.title = found.title
+    show(`<h1>${found.title}</h1><img src="/picture/${item[1]}-${Math.floor(Math.random() * 1e6)}.gif">`)
+}
+start()
+"""
+
+
+def anything(row: Row) -> Sendable:
+    """Answer the pages and pictures of the application."""
+    if row.target.startswith("/item/"):
+        return ok(SHELL)
+    return ok(PIXEL, "image/gif") if row.target.startswith("/picture/") else keep(NOT_FOUND)
+
+
+def application() -> dict[str, Route]:
+    data = {f"/api/item-{n}.json": ok(f'{{"title": "Item {n}"}}', "application/json") for n in range(ITEMS)}
+    listed = ok(str([*range(ITEMS)]), "application/json")
+    return {"/": ok(SHELL), "/app.js": ok(APP, "text/javascript"), "/api/list.json": listed, **data}
+
+
+@pytest.fixture(name="site")
+def served_site() -> Iterator[RawServer]:
+    with RawServer(application(), otherwise=anything) as server:
+        yield server
+
+
+def crawled(folder: Path, *words: str, code: ExitCode = ExitCode.DONE) -> str:
+    ran = archiver("crawl", *words, *OPTIONS, cwd=folder)
+    assert ran.returncode == code, ran.stderr
+    return ran.stderr
+
+
+def resumed(folder: Path, *words: str, code: ExitCode = ExitCode.DONE) -> str:
+    ran = archiver("resume", "c", *words, cwd=folder)
+    assert ran.returncode == code, ran.stderr
+    return ran.stderr
+
+
+def asked(site: RawServer) -> Counter[str]:
+    """Return how often each target was requested, robots.txt aside."""
+    return Counter(row.target for row in site.log if row.target != "/robots.txt")
+
+
+def check_whole(folder: Path, site: RawServer, *, again: int = 0) -> None:
+    """Everything is archived, nothing was requested twice but *again*, and a replay misses nothing."""
+    found = asked(site)
+    pictures = [target for target in found if target.startswith("/picture/")]
+    others = {"/", "/app.js", "/api/list.json"}
+    others |= {f"/item/{n}" for n in range(ITEMS)} | {f"/api/item-{n}.json" for n in range(ITEMS)}
+    assert found.keys() == others | set(pictures)
+    assert len(pictures) == ITEMS
+    assert sum(found.values()) - len(found) <= again, found.most_common(3)
+    looked = archiver("look", "c", "--all", cwd=folder)
+    assert looked.returncode == ExitCode.DONE, looked.stdout + looked.stderr
+    assert f"complete   {ITEMS + 1} pages" in looked.stdout
+    verified = archiver("verify", "c", cwd=folder)
+    assert verified.returncode == ExitCode.DONE, verified.stdout + verified.stderr
+
+
+def test_an_application_is_archived_whole(tmp_path: Path, site: RawServer) -> None:
+    said = crawled(tmp_path, site.url(), "--browser", "auto")
+    assert f"browser   {ITEMS + 1} pages shown" in said
+    check_whole(tmp_path, site)
+    titles = "SELECT title FROM views JOIN urls ON urls.id = views.url WHERE urls.url LIKE '%/item/3'"
+    assert rows(tmp_path / "c", titles) == [("Item 3",)]
+
+
+def test_a_crawl_without_a_browser_says_what_one_may_find(tmp_path: Path, site: RawServer) -> None:
+    """And the command that it names fetches that, without asking for anything twice."""
+    said = crawled(tmp_path, site.url())
+    assert "has 1 script and hardly any links" in said
+    assert "archiver resume c --browser auto" in said
+    resumed(tmp_path, "--browser", "auto")
+    check_whole(tmp_path, site)
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("requests", [2, 6, 20])
+def test_a_kill_loses_nothing(tmp_path: Path, site: RawServer, processes: str, requests: int) -> None:
+    reached = site.log.holds(requests)
+    words = ("crawl", site.url(), *OPTIONS, "--browser", "auto", "--processes", processes)
+    with running(*words, cwd=tmp_path) as process:
+        reached.wait(120)
+        process.kill()
+        process.communicate(timeout=120)  # until the last crawler has closed the pipes
+    resumed(tmp_path)
+    check_whole(tmp_path, site, again=8)
+
+
+def test_ctrl_c_ends_it_and_resume_goes_on(tmp_path: Path, site: RawServer) -> None:
+    reached = site.log.holds(6)
+    with running("crawl", site.url(), *OPTIONS, "--browser", "auto", cwd=tmp_path) as process:
+        reached.wait(120)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == ExitCode.STOPPED, said
+    assert "archiver resume c" in said
+    status = archiver("status", "c", cwd=tmp_path).stdout
+    assert "state     stopped" in status
+    resumed(tmp_path)
+    check_whole(tmp_path, site)
+
+
+def test_robots_and_scope_hold(tmp_path: Path, site: RawServer) -> None:
+    """What a rule forbids is not asked for; a rule of the scope is named by explain."""
+    scripts = "".join(f"fetch('/{name}/' + 'data.json');" for name in ("kept", "private", "no"))
+    site.routes = {
+        "/": ok(f"<!doctype html><title>Rules</title><div id=app></div><script>{scripts}</script>"),
+        "/robots.txt": ok("User-agent: *\nDisallow: /private/\n", "text/plain"),
+        "/kept/data.json": ok("{}", "application/json"),
+    }
+    crawled(tmp_path, site.url(), "--browser", "auto", "--exclude", "/no/")
+    assert asked(site).keys() == {"/", "/kept/data.json"}
+    explained = archiver("explain", "c", site.url("/no/data.json"), cwd=tmp_path).stdout
+    assert "exclude" in explained
+    assert rows(tmp_path / "c", "SELECT missing FROM views") == [(0,)]
+
+
+def test_static_pages_are_not_shown(tmp_path: Path, site: RawServer) -> None:
+    names = [f"/page-{n}.html" for n in range(20)]
+    site.routes = {"/": ok(page("Start", names)), **{name: ok(page(name)) for name in names}}
+    said = crawled(tmp_path, site.url(), "--browser", "auto")
+    assert "shown" not in said
+    assert rows(tmp_path / "c", "SELECT DISTINCT state, rounds FROM views") == [("left out", 0)]
+
+
+def test_pages_whose_scripts_bring_nothing_are_sampled(tmp_path: Path, site: RawServer) -> None:
+    names = [f"/page-{n}.html" for n in range(40)]
+    text = "<script>document.title += '!'</script>" + "<p>words of a page that says much</p>" * 20
+    site.routes = {"/": ok(page("Start", names, body=text)), **{name: ok(page(name, body=text)) for name in names}}
+    crawled(tmp_path, site.url(), "--browser", "auto")
+    [(shown,)] = rows(tmp_path / "c", "SELECT count(*) FROM views WHERE rounds > 0")
+    assert shown == 1 + 3  # the start page, and three of the pattern
+    resumed(tmp_path, "--browser", "all")
+    assert rows(tmp_path / "c", "SELECT count(*) FROM views WHERE rounds = 0") == [(0,)]
+
+
+def test_a_late_answer_shows_the_page_again(tmp_path: Path, site: RawServer) -> None:
+    """The page gives up waiting for a URL, and goes on with it in a second view."""
+    gate = Gate()
+    answer = message("200 OK", b"{}", content_type="application/json")
+    late = Answer((answer[:20], gate, answer[20:]))
+    script = "fetch('/la' + 'te.json').then(answer => answer.json()).then(() => fetch('/af' + 'ter.json'))"
+    site.routes = {
+        "/": ok(f"<!doctype html><title>Late</title><div id=app></div><script>{script}</script>"),
+        "/late.json": late,
+        "/after.json": ok("{}", "application/json"),
+    }
+    shown_once = site.log.holds(3)
+    with running(
+        "crawl", site.url(), *OPTIONS, "--browser", "auto", "--browser-patience", "1", cwd=tmp_path
+    ) as process:
+        shown_once.wait(120)
+        until(tmp_path / "c", "SELECT 1 FROM views WHERE rounds > 0")
+        gate.open()
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == ExitCode.DONE, said
+    assert asked(site) == Counter(("/", "/late.json", "/after.json"))
+
+
+def until(directory: Path, query: str) -> None:
+    """Wait until *query* finds a row in the database of the running crawl."""
+    end = time.monotonic() + 120
+    while not rows(directory, query):
+        assert time.monotonic() < end, query
+        time.sleep(0.05)
+
+
+def test_a_revisit_answers_too(tmp_path: Path, site: RawServer) -> None:
+    """In a recrawl, payloads lie in the files of the crawl before; what scripts ask for is asked for again."""
+    crawled(tmp_path, site.url(), "--browser", "auto", "--dedup-min-size", "1")
+    before = asked(site)
+    ran = archiver("recrawl", "c", cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    twice = asked(site)
+    data = [target for target in before if not target.startswith("/picture/")]
+    assert {target: twice[target] for target in data} == {target: 2 * before[target] for target in data}
+    assert rows(tmp_path / "c", "SELECT DISTINCT state, missing FROM views") == [("done", 0)]
+
+
+def test_urls_that_differ_each_time_are_not_fetched_for_ever(tmp_path: Path, site: RawServer) -> None:
+    script = "fetch('/ping?time=' + performance.now() + performance.timeOrigin)"
+    names = [f"/item/{n}" for n in range(30)]
+    text = f"<!doctype html><title>Ping</title><div id=app></div><script>{script}</script>"
+    site.routes = {"/": ok(page("Start", names)), **{name: ok(text) for name in names}}
+    site.otherwise = lambda row: ok("pong", "text/plain") if row.target.startswith("/ping") else keep(NOT_FOUND)
+    said = crawled(tmp_path, site.url(), "--browser", "auto")
+    pings = [target for target in asked(site) if target.startswith("/ping")]
+    assert 1 <= len(pings) <= 12
+    assert "will not replay completely" not in said
+
+
+def test_what_cannot_be_shown(tmp_path: Path, site: RawServer) -> None:
+    for words, message_ in (
+        (("--browser", "some"), "'some' is not"),
+        (("--browser-share", "0"), "is not a whole number from 1 to 100, such as 20%"),
+        (("--browser-share", "101%"), "is not a whole number from 1 to 100, such as 20%"),
+        (
+            ("--browser", "auto", "--frontier", "postgresql://localhost/x"),
+            "--browser auto does not work with --frontier",
+        ),
+    ):
+        ran = archiver("crawl", site.url(), *OPTIONS, *words, cwd=tmp_path)
+        assert ran.returncode == ExitCode.USAGE, ran.stderr
+        assert message_ in ran.stderr
+        assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_without_a_browser_the_crawl_does_not_begin(tmp_path: Path, site: RawServer) -> None:
+    words = [*COMMAND, "crawl", site.url(), *OPTIONS, "--browser", "auto"]
+    bare = {**environment(), "PATH": str(tmp_path)}
+    ran = subprocess.run(words, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
+    assert ran.returncode == ExitCode.USAGE, ran.stderr
+    assert "no Chromium, Chrome, Edge or Brave is installed (on Debian and Ubuntu: apt install chromium)" in ran.stderr
+    assert not (tmp_path / "c").exists()
