@@ -48,6 +48,7 @@ NAVIGATION = "Navigation"  # the kind of a request by which the page would go to
 VIEWS = 200  # after which a new browser should be started: its memory grows
 FLAGS = (  # of a browser that shows pages
     "--headless",
+    "--no-startup-window",
     "--disable-gpu",
     "--disable-extensions",
     "--disable-quic",

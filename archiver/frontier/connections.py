@@ -1,4 +1,4 @@
-"""The two connections of a frontier to its database, and the runs that use it.
+"""The two connections of a frontier to its database, and the runs and views that use it.
 
 Each connection has a thread of its own: one writes, one reads. An SQLite file is in WAL mode, so `status` and `replay`
 can read while the crawl runs. Every commit is synced, but those of leases. An error of the database becomes an
@@ -8,7 +8,8 @@ can read while the crawl runs. Every commit is synced, but those of leases. An e
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
@@ -16,11 +17,15 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, Type
 import aiosqlite
 
 from archiver.errors import ArchiveError
-from archiver.frontier import database, machines, outcomes
+from archiver.frontier import database, machines, outcomes, views
 from archiver.frontier.address import SharedFrontier, shared_frontier
+from archiver.frontier.captures import CaptureRow
 from archiver.frontier.connection import Connection, Values
 from archiver.frontier.database import SqliteConnection, connect, named_errors, run_in_thread
+from archiver.frontier.links import Found
 from archiver.frontier.port import SharedSettings
+from archiver.frontier.views import DueView, ViewResult
+from archiver.model import State
 from archiver.storage import regular
 
 ENTER = 60.0  # seconds in which another machine may begin a run
@@ -199,6 +204,55 @@ class Runs(Connections):
     async def clock_ahead(self) -> float:
         """Return how far the clock that all machines go by is ahead of ours, in seconds."""
         return await self._read(_clock_ahead)
+
+
+class ViewRows(Runs):
+    """The rows of views in the database of a crawl."""
+
+    async def views_due(self, without: Collection[int], most: int = views.AT_ONCE) -> list[DueView]:
+        """Return the next pages to show, but those *without* (rows of URLs)."""
+        return await self._read(views.due, without, most)
+
+    async def views_left(self) -> int:
+        """Return the number of pages to show."""
+        return int((await self._rows(views.COUNT))[0][0])
+
+    async def views_ended(self) -> list[tuple[str, str, int]]:
+        """Return host, pattern, and number of URLs brought, of each page that was shown."""
+        return [(row[0], row[1], row[2]) for row in await self._rows(views.SHOWN)]
+
+    async def save_views(self, results: Sequence[ViewResult]) -> None:
+        """Save the results of views."""
+        await self._write(views.save, results)
+
+    async def leave_out_views(self, pages: Sequence[tuple[int, str]]) -> None:
+        """Leave out *pages*, each with its pattern."""
+        await self._write(views.leave_out, pages)
+
+    async def take_back_views(self, pattern: str) -> None:
+        """Show the pages of *pattern* that were left out."""
+        await self._write(views.take_back, pattern)
+
+    async def forget_views(self) -> None:
+        """Show no more pages."""
+        if await self.views_left():
+            await self._write(views.forget)
+
+    async def add_stored_views(self, *, every: bool) -> None:
+        """Show the archived pages that were stored without a browser; with *every*, those that were left out too."""
+        await self._write(views.add_stored, every=every)
+
+    async def newest_captures(self, address: str) -> list[CaptureRow]:
+        """Return a few captures of *address*, newest first."""
+        return await self._read(views.captures, address)
+
+    async def states(self, addresses: Collection[str]) -> dict[str, State]:
+        """Return the states of those of *addresses* that have a row."""
+        return await self._read(views.states, addresses)
+
+    async def add_viewed(self, found: Sequence[Found]) -> Counter[int]:
+        """Queue links that a view has found; return the number of new URLs by host."""
+        return await self._write(views.add_links, found)
 
 
 def _may_run(db: Connection) -> bool:

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from archiver.frontier import captures, cookies, hosts, leases, links, machines, outcomes, retry, settle, url_queue
 from archiver.frontier.connection import Connection
-from archiver.frontier.connections import Database, execute
+from archiver.frontier.connections import Database, ViewRows, execute
 from archiver.frontier.hosts import queue_robots
 from archiver.frontier.links import Found, RecentLinks, Revision
 from archiver.frontier.machines import Losses
@@ -30,7 +30,6 @@ from archiver.frontier.port import (
 )
 from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import PUT_OFF, Portion
-from archiver.frontier.views import ViewRows
 from archiver.model import Capture, Claim, Cookie, Event, FileState, PatternTally, Refusal, Resource, Settlement
 from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
 from archiver.policy.retry import HostBackoff

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from archiver.frontier import links, url_queue
 from archiver.frontier.captures import CAPTURES, CaptureRow
 from archiver.frontier.connection import Connection, Reader
-from archiver.frontier.connections import Runs
 from archiver.frontier.links import Found
 from archiver.model import Claim, Settlement, State
 from archiver.policy.views import ViewNeed
@@ -42,8 +41,8 @@ SELECT urls.url, views.need, views.pattern, views.rounds, coalesce((
 FROM views JOIN urls ON urls.id = views.url
 WHERE views.state = 'due' AND views.url NOT IN (SELECT value FROM json_each(?)) ORDER BY views.need, views.url LIMIT ?
 """
-_SHOWN = "SELECT hosts.key, views.pattern, views.brought FROM views JOIN hosts ON hosts.id = views.host WHERE {which}"
-_COUNT = "SELECT count(*) FROM views WHERE state = 'due'"
+SHOWN = "SELECT hosts.key, views.pattern, views.brought FROM views JOIN hosts ON hosts.id = views.host WHERE rounds > 0"
+COUNT = "SELECT count(*) FROM views WHERE state = 'due'"
 
 
 class DueView(NamedTuple):
@@ -98,7 +97,8 @@ def totals(db: Reader) -> ViewTotals:
     return ViewTotals(*row)
 
 
-def _save(db: Connection, results: Sequence[ViewResult]) -> None:
+def save(db: Connection, results: Sequence[ViewResult]) -> None:
+    """Save the results of views."""
     db.executemany(
         "UPDATE views SET pattern = ?, state = ?, rounds = rounds + 1, brought = brought + ?, missing = ?, title = ?, "
         "ended = ? WHERE url = ?",
@@ -111,90 +111,49 @@ def _row(each: ViewResult) -> tuple[str | int, ...]:
     return each.pattern, state, each.brought, each.missing, each.title, each.ended, each.page
 
 
-def _leave_out(db: Connection, pages: Sequence[tuple[int, str]]) -> None:
+def leave_out(db: Connection, pages: Sequence[tuple[int, str]]) -> None:
+    """Leave out *pages*, each with its pattern."""
     rows = [(pattern, page) for page, pattern in pages]
     db.executemany("UPDATE views SET pattern = ?, state = 'left out' WHERE url = ?", rows)
 
 
-def _take_back(db: Connection, pattern: str) -> None:
+def take_back(db: Connection, pattern: str) -> None:
+    """Show the pages of *pattern* that were left out."""
     db.execute("UPDATE views SET state = 'due' WHERE state = 'left out' AND pattern = ?", (pattern,))
 
 
-def _forget(db: Connection) -> None:
+def forget(db: Connection) -> None:
+    """Show no more pages."""
     db.execute("DELETE FROM views WHERE state = 'due'")
 
 
-def _due(db: Connection, without: Collection[int], most: int) -> list[DueView]:
+def due(db: Connection, without: Collection[int], most: int) -> list[DueView]:
+    """Return the next pages to show, but those *without* (rows of URLs)."""
     rows: list[Any] = db.rows(_DUE, (json.dumps(sorted(without)), most))
     claims = links.claims(db, [row[0] for row in rows])
     return [DueView(claim, *row[1:]) for claim, row in zip(claims, rows, strict=True)]
 
 
-def _states(db: Connection, addresses: Collection[str]) -> dict[str, State]:
+def states(db: Connection, addresses: Collection[str]) -> dict[str, State]:
+    """Return the states of those of *addresses* that have a row."""
     rows = db.rows(
         "SELECT url, state FROM urls WHERE url IN (SELECT value FROM json_each(?))", (json.dumps(sorted(addresses)),)
     )
     return {address: State(state) for address, state in rows}
 
 
-class ViewRows(Runs):
-    """The rows of views in the database of a crawl."""
-
-    async def views_due(self, without: Collection[int], most: int = AT_ONCE) -> list[DueView]:
-        """Return the next pages to show, but those *without* (rows of URLs)."""
-        return await self._read(_due, without, most)
-
-    async def views_left(self) -> int:
-        """Return the number of pages to show."""
-        return int((await self._rows(_COUNT))[0][0])
-
-    async def views_ended(self) -> list[tuple[str, str, int]]:
-        """Return host, pattern, and number of URLs brought, of each page that was shown."""
-        return [(row[0], row[1], row[2]) for row in await self._rows(_SHOWN.format(which="views.rounds > 0"))]
-
-    async def save_views(self, results: Sequence[ViewResult]) -> None:
-        """Save the results of views."""
-        await self._write(_save, results)
-
-    async def leave_out_views(self, pages: Sequence[tuple[int, str]]) -> None:
-        """Leave out *pages*, each with its pattern."""
-        await self._write(_leave_out, pages)
-
-    async def take_back_views(self, pattern: str) -> None:
-        """Show the pages of *pattern* that were left out."""
-        await self._write(_take_back, pattern)
-
-    async def forget_views(self) -> None:
-        """Show no more pages."""
-        if await self.views_left():
-            await self._write(_forget)
-
-    async def add_stored_views(self, *, every: bool) -> None:
-        """Show the archived pages that were stored without a browser; with *every*, those that were left out too."""
-        await self._write(_add_stored, every=every)
-
-    async def newest_captures(self, address: str) -> list[CaptureRow]:
-        """Return a few captures of *address*, newest first."""
-        return await self._read(_captures, address)
-
-    async def states(self, addresses: Collection[str]) -> dict[str, State]:
-        """Return the states of those of *addresses* that have a row."""
-        return await self._read(_states, addresses)
-
-    async def add_viewed(self, found: Sequence[Found]) -> Counter[int]:
-        """Queue links that a view has found; return the number of new URLs by host."""
-        return await self._write(_add_viewed, found)
-
-
-def _add_viewed(db: Connection, found: Sequence[Found]) -> Counter[int]:
+def add_links(db: Connection, found: Sequence[Found]) -> Counter[int]:
+    """Queue links that a view has found; return the number of new URLs by host."""
     return url_queue.add_links(db, found)[0]
 
 
-def _captures(db: Connection, address: str) -> list[CaptureRow]:
+def captures(db: Connection, address: str) -> list[CaptureRow]:
+    """Return a few captures of *address*, newest first."""
     return [CaptureRow(*row) for row in db.rows(CAPTURES.format(""), (address, MAX_CAPTURES))]
 
 
-def _add_stored(db: Connection, *, every: bool) -> None:
+def add_stored(db: Connection, *, every: bool) -> None:
+    """Show the archived pages that were stored without a browser; with *every*, those that were left out too."""
     db.execute(_ADD_STORED)
     if every:
         db.execute("UPDATE views SET state = 'due' WHERE state = 'left out'")
