@@ -40,6 +40,9 @@ COMMANDS = {
     "retry": "Queue failed URLs again.",
     "forget": "Write off a machine that does not come back.",
     "add": "Add seeds to a crawl.",
+    "pause": "Pause a crawl until archiver go.",
+    "go": "Let a paused crawl go on.",
+    "orders": "List the orders that a crawl was given.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
     "verify": "Check archives and report every fault.",
@@ -62,6 +65,9 @@ PLACES = {
     "join": ("crawl", "JOIN"),
     "recrawl": ("crawl", "RECRAWL"),
     "rebuild": ("index", "REBUILD"),
+    "pause": ("orders.pause", "COMMAND"),
+    "go": ("orders.pause", "GO"),
+    "orders": ("orders.orders", "COMMAND"),
 }
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles
 

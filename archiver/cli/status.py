@@ -18,6 +18,7 @@ from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ConfigError
 from archiver.frontier import machines, totals
 from archiver.frontier.machines import MachineAccount
+from archiver.frontier.orders.table import is_paused
 from archiver.frontier.port import LEASE
 from archiver.frontier.totals import HostAccount
 from archiver.humanize import count, duration, iso, printable, volume
@@ -42,13 +43,14 @@ class CrawlStatus:
     hosts: tuple[HostAccount, ...]
     earlier: tuple[str, ...]  # when earlier crawls of the collection began, newest first
     machines: tuple[MachineAccount, ...] = ()  # that crawl together, or did
+    paused: bool = False  # by archiver pause
     store: tuple[str, int, int] | None = None  # its address, files in it, and finished files that it lacks
 
     @property
     def state(self) -> str:
-        """running; or, where no process works in it, stopped or done."""
+        """Say "running" or "paused"; or, where no process works in it, "stopped" or "done"."""
         if self.holder:
-            return "running"
+            return "paused" if self.paused else "running"
         return "stopped" if work_left(self.found) else "done"
 
 
@@ -70,6 +72,7 @@ def status(place: Path | str, *, as_json: bool) -> ExitCode:
             tuple(totals.hosts(db, now, shown, quotas=crawl.quotas(db))),
             () if crawl.layout is None else tuple(map(stamp_of, rounds(crawl.layout))),
             tuple(machines.accounts(db)) if crawl.address else (),
+            is_paused(db),
             _store(crawl.layout, others=not holder),
         )
     result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, holder))))
@@ -101,6 +104,8 @@ def _view(crawl: NamedCrawl, holder: Holder | None) -> FindingStyle:
 def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
     by = f" ({printable(str(standing.holder))})" if standing.holder else ""
     yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
+    if standing.paused:
+        yield f"{'paused':<9} no request starts until archiver go"
     if standing.earlier:
         number, before = len(standing.earlier) + 1, standing.earlier[0]
         yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
@@ -140,6 +145,7 @@ def _json(standing: CrawlStatus, crawl: NamedCrawl) -> str:
             "directory": None if crawl.layout is None else str(crawl.layout.directory),
             "frontier": crawl.address,
             "state": standing.state,
+            "paused": standing.paused,
             "running": asdict(holder) if holder else None,
             "rate": round(standing.rate, 3),
             "earlier": standing.earlier,

@@ -38,7 +38,7 @@ from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
 from archiver.crawl.login.form_login import FormLogin
 from archiver.crawl.login.logins import Logins
-from archiver.crawl.outside_changes import OutsideChanges, Renew
+from archiver.crawl.outside_changes import OutsideChanges, Renew, TakenOrders
 from archiver.crawl.processes import FIRST, Supervisor
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
@@ -92,6 +92,7 @@ class Opened:
     rules: CurrentRules
     index: Index
     known: tuple[str, ...]  # seeds that *rules* know
+    orders: int  # the newest order that *settings* know
     others: tuple[OtherIndex, ...]  # archives whose payloads count as stored
     clock: Clock
     began: float  # our run, in seconds since the epoch
@@ -148,7 +149,7 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[Crawl]:
         memory = stack.enter_context(open_earlier_crawls(layout))
         rules = CurrentRules(await learned_rules(settings, frontier, secrets), memory)
         others = () if settings.dedup.dedup == "off" else indexes_of(settings.dedup.dedup_from, layout.directory)
-        held = layout, settings, secrets, frontier, rules, Index(layout.indexes), task.known, others
+        held = layout, settings, secrets, frontier, rules, Index(layout.indexes), task.known, task.orders, others
         clock = Clock(await frontier.clock_ahead())
         crawler = task.name, task.crawlers
         opened = Opened(*held, clock, task.began, task.began, task.resume, crawler=crawler)
@@ -177,7 +178,7 @@ async def _opened(
         files = {path.name.removesuffix(OPEN) for path in warc_files(layout)}
         run_began = await frontier.enter_run(f"{host_name()}:{layout.directory.absolute()}", files, now)
         await agree_on_settings(layout, frontier, settings)
-    known = await _agreed(layout, frontier, how.text, how.read) if how.resume else []
+    known, orders = await _agreed(layout, frontier, how.text, how.read) if how.resume else ([], 0)
     visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)
     if how.resume:
         from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
@@ -187,7 +188,7 @@ async def _opened(
     await prepare_views(frontier, settings.browser, resume=how.resume)
     await frontier.add_seeds(settings.seeds)
     others = await asyncio.to_thread(_others, layout, settings.dedup)
-    held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), others
+    held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), orders, others
     resume = how.resume or rules.memory is not None
     return Opened(*held, clock, clock.now(), run_began, resume, how.together), lock
 
@@ -225,7 +226,8 @@ async def _put_together(
     policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins, leases)
     dispatcher = Dispatcher(frontier, schedule, policies, rules)
     renew = _renewal((layout, frontier), rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
-    changes = OutsideChanges(frontier, dispatcher, opened.known, renew)
+    orders = TakenOrders(frontier, schedule, clock, opened.orders)
+    changes = OutsideChanges(frontier, dispatcher, opened.known, renew, orders)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
     budget = SharedBudget(settings, frontier, schedule, clock) if name else Budget(settings.limits.max_urls)
@@ -301,11 +303,11 @@ def _patience(by_host: SettingsByHost) -> FailureLimits:
     return FailureLimits(by_host, common.limits.offline_patience, common.politeness.host_patience)
 
 
-async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
-    """Return the seeds that the crawl begins with; the running crawl notices seeds that are added from now on."""
+async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> tuple[list[str], int]:
+    """Return the seeds and the newest order that the crawl begins with; it notices what is added from now on."""
     async with frontier.exclusive_transaction():
         put_settings(layout, text, read)
-        return await frontier.seeds()
+        return await frontier.seeds(), await frontier.newest_order()
 
 
 def _renewal(

@@ -62,6 +62,7 @@ class CrawlerTask:
     began: float  # the run, in seconds since the epoch
     resume: bool  # the run continues an earlier one
     known: tuple[str, ...]  # seeds that *settings* and their scope know
+    orders: int  # the newest order that *settings* know
     log_level: int
 
 

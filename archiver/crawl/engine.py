@@ -120,11 +120,11 @@ class Crawl:
 
     def snapshot(self) -> Snapshot:
         """Return the crawl as it is now."""
-        now, offline = self._clock.now(), self._health.network.lost and not self._stop
-        unwritten = self._committer.pending
+        now, unwritten = self._clock.now(), self._committer.pending
+        offline = self._health.network.lost and not (self._stop or self._schedule.paused)
         ending: Phase = "writing" if unwritten and not self._requests.any else "draining"
-        busy = bool(self._visits or unwritten)
-        state: Phase = ending if self._stop else "offline" if offline else "crawling" if busy else "waiting"
+        going: Phase = "paused" if self._schedule.paused else "crawling" if self._visits or unwritten else "waiting"
+        state: Phase = ending if self._stop else "offline" if offline else going
         shown = self._counts.snapshot(now, state, len(self._visits), self._schedule.hosts())
         shown = replace(shown, unwritten=unwritten)
         if offline:
@@ -139,15 +139,11 @@ class Crawl:
             for writer in self._committer.writers:
                 group.create_task(self._commit(writer))
             await self._leases.begin()
-            watches = (
-                self._watch_disk_space(),
-                self._watch_requests(),
-                self._keep_leases(),
-                self._budget.keep(self._news.set),
-            )
-            watching = [group.create_task(watch) for watch in watches]
+            watches = [self._watch_disk_space(), self._watch_requests(), self._keep_leases()]
+            watches.append(self._budget.keep(self._news.set))
             if self._views is not None:
-                watching.append(group.create_task(self._views.keep(self._news.set)))
+                watches.append(self._views.keep(self._news.set))
+            watching = [group.create_task(watch) for watch in watches]
             await self._plan(group)
             while self._visits:
                 await asyncio.wait(self._visits)
@@ -202,7 +198,7 @@ class Crawl:
 
     def _log_in(self, group: asyncio.TaskGroup, now: float) -> None:
         """Begin the logins that are due; most crawls have none."""
-        for case, host in () if self._health.network.lost else self._logins.due(now):
+        for case, host in () if self._health.network.lost or self._schedule.paused else self._logins.due(now):
             task = group.create_task(self._logins.log_in(case, host))
             self._visits.add(task)
             task.add_done_callback(self._visits.discard)
@@ -218,7 +214,8 @@ class Crawl:
 
     async def _over(self, now: float) -> bool:
         """Return True if nothing runs and nothing waits, neither now nor later."""
-        if self._visits or self._committer.pending or self._deciding or self._dispatcher.busy or self._news.is_set():
+        busy = self._visits or self._committer.pending or self._deciding or self._dispatcher.busy
+        if busy or self._schedule.paused or self._news.is_set():
             return False
         if self._budget.used_up:
             self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
@@ -338,7 +335,7 @@ class Crawl:
             self._end(ExitCode.LIMIT, f"--max-time {self._limits.max_time:g} is reached")
         if reason := self._health.proxies.refused:
             self._end(ExitCode.USAGE, reason)
-        elif reason := self._health.exhausted(now):
+        elif not self._schedule.paused and (reason := self._health.exhausted(now)):
             self._end(ExitCode.LIMIT, reason)
 
     async def _watch_disk_space(self) -> None:

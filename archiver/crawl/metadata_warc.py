@@ -1,4 +1,4 @@
-"""At the end of a run, stores the settings, seeds, log and reports of the crawl in a WARC of their own.
+"""At the end of a run, stores the settings, seeds, orders, log and reports of the crawl in a WARC of their own.
 
 Each is a resource record. The last record is a manifest: a metadata record that lists all WARC files of the crawl. All
 of it is derived from the directory, so if a run is cut off the next one that ends stores its part. Each byte of
@@ -10,11 +10,13 @@ nothing, whenever the process ends. The parts are streamed, however long they ar
 """
 
 import asyncio
+import json
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -28,6 +30,7 @@ from archiver.config.settings import Settings
 from archiver.config.toml import render
 from archiver.crawl.rules import identity_of, next_serial
 from archiver.errors import ArchiveError
+from archiver.frontier.orders.table import Order
 from archiver.frontier.port import FileRow, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of, digest_of_pieces
@@ -124,6 +127,7 @@ LARGEST = 256 << 20  # bytes of a report; the manifest names longer ones, which 
 
 LOG = "logs/crawl.log"
 SETTINGS = "crawl.toml"
+ORDERS = "orders.jsonl"
 
 _TEXT = "text/plain; charset=utf-8"
 _TYPES = {
@@ -145,14 +149,16 @@ async def stored(directory: Path, settings: Settings) -> str:
     with Lock(layout.lock):
         async with await SqliteFrontier.open(layout.database) as frontier:
             text = _settings_text(layout.settings, settings)
-            log = await _log(layout, frontier)
-            known = await frontier.latest_resource(PLACE + SETTINGS)
-            if log is None and known is not None and known.digest == digest_of(settings.warc.digest, text):
+            log, orders = await _log(layout, frontier), _orders(await frontier.orders())
+            known = [await frontier.latest_resource(PLACE + name) for name in (SETTINGS, ORDERS)]
+            digests = [digest_of(settings.warc.digest, each) if each else "" for each in (text, orders)]
+            if log is None and [each.digest if each else "" for each in known] == digests:
                 return ""
             seeds = "".join(f"{seed}\n" for seed in await frontier.seeds()).encode()
             parts = [
                 MetadataPart(SETTINGS, "application/toml", text, 0, len(text)),
                 MetadataPart("seeds.txt", _TEXT, seeds, 0, len(seeds)),
+                *([MetadataPart(ORDERS, "application/jsonl", orders, 0, len(orders))] if orders else ()),
                 *([log] if log is not None else ()),
             ]
             reports, too_long = _reports(layout)
@@ -210,6 +216,11 @@ def _settings_text(path: Path, settings: Settings) -> bytes:
             text = file.read()
     hides = has_secrets(settings) or without_secrets(settings) != settings
     return bare if hides or may_hold_secret(text.decode(errors="replace")) else text
+
+
+def _orders(given: Sequence[Order]) -> bytes:
+    """Return what people have told the crawl to do, one JSON object a line; times are in seconds since the epoch."""
+    return b"".join(json.dumps(asdict(each)).encode() + b"\n" for each in given)
 
 
 async def _log(layout: Layout, frontier: Frontier) -> MetadataPart | None:

@@ -119,7 +119,7 @@ class Supervisor:
     def _task(self, name: str, number: int, which: int) -> CrawlerTask:
         opened, level = self._opened, logging.getLogger("archiver").getEffectiveLevel()
         settings = part_of(opened.settings, number, which)
-        run = opened.began, opened.resume, opened.known
+        run = opened.began, opened.resume, opened.known, opened.orders
         return CrawlerTask(opened.layout.directory.absolute(), settings, name, number, *run, level)
 
     async def run(self) -> CrawlEnding:

@@ -19,7 +19,7 @@ from archiver.humanize import duration
 from archiver.model import Event, ExitCode, Settlement
 from archiver.policy.leased_host import LeasedHost
 
-Phase = Literal["recovering", "crawling", "draining", "writing", "showing", "waiting", "offline"]
+Phase = Literal["recovering", "crawling", "draining", "writing", "showing", "waiting", "offline", "paused"]
 Why = Literal[
     "rate",
     "retry-after",
@@ -42,6 +42,7 @@ BY_RANK: tuple[Phase, ...] = (
     "showing",  # pages in a browser
     "offline",
     "waiting",
+    "paused",
 )  # of a crawl with several crawlers
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls
 BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines

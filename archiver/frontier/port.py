@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from archiver.frontier.orders.table import Order
 from archiver.model import Capture, Claim, Cookie, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
 from archiver.policy.limits import NO_QUOTAS, UNTAUGHT, Quotas, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
@@ -175,6 +176,15 @@ class Frontier(Protocol):
 
     async def written_by_others(self) -> Written:
         """Return what other processes have written since the last call. The first call returns nothing."""
+
+    async def orders_to_take_up(self, after: int) -> list[Order]:
+        """Return the orders behind the row *after*, and those before it that a crawler has not taken up."""
+
+    async def take_up(self, answers: Mapping[int, str], now: float) -> None:
+        """Note that we have taken up the orders with these *answers*."""
+
+    async def is_paused(self) -> bool:
+        """Return True if a person has paused the crawl."""
 
     async def cookies(self, domains: Sequence[str]) -> list[Cookie]:
         """Return the cookies of *domains* (host names)."""

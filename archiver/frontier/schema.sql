@@ -212,7 +212,8 @@ CREATE TABLE crawlers (                                -- the processes that cra
     name  TEXT    NOT NULL,                            -- the same after a restart; part of the names of its WARC files
     ends  REAL    NOT NULL,                            -- when all its leases end unless they are renewed
     ended INTEGER NOT NULL DEFAULT 0,                  -- 1: it has left, or another crawler took a group over from it
-    urls  INTEGER NOT NULL DEFAULT 0                   -- of --max-urls: in its hands, not settled
+    urls  INTEGER NOT NULL DEFAULT 0,                  -- of --max-urls: in its hands, not settled
+    heard INTEGER NOT NULL DEFAULT 0                   -- the latest row of orders that it has taken up
 ) STRICT;
 
 CREATE TABLE budget (                                  -- what all crawlers together have spent, in one row
@@ -231,6 +232,17 @@ CREATE TABLE revisions (                               -- changes that each craw
     name   TEXT    NOT NULL PRIMARY KEY,               -- links, orders
     number INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE orders (                                  -- what people have told the crawl to do: see frontier/orders/table.py
+    id        INTEGER PRIMARY KEY,
+    given     REAL    NOT NULL,
+    who       TEXT    NOT NULL,                        -- user@machine
+    verb      TEXT    NOT NULL,                        -- a word of frontier.orders.table.Verb
+    arguments TEXT    NOT NULL,                        -- a JSON list of texts
+    state     TEXT    NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'done')),
+    answer    TEXT    NOT NULL DEFAULT '',             -- what came of it, for a person
+    answered  REAL                                     -- NULL: not every crawler has taken it up yet
+) STRICT;
 
 CREATE TABLE machines (                                -- directories that crawl together: see frontier/machines.py
     name      TEXT NOT NULL PRIMARY KEY,               -- part of the names of its crawlers and WARC files

@@ -12,6 +12,7 @@ from archiver.frontier.connections import Database, ViewRows, execute
 from archiver.frontier.hosts import queue_robots
 from archiver.frontier.links import Found, RecentLinks, Revision
 from archiver.frontier.machines import Losses
+from archiver.frontier.orders.stored import StoredOrders
 from archiver.frontier.port import (
     NO_THROTTLES,
     Counts,
@@ -39,7 +40,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteFrontier(ViewRows):
+class SqliteFrontier(ViewRows, StoredOrders):
     """The frontier of one crawl. Use `SqliteFrontier.open` to open it."""
 
     def __init__(self, opened: Database) -> None:
@@ -48,7 +49,6 @@ class SqliteFrontier(ViewRows):
         self._recent = RecentLinks()  # only the writer's thread uses it, and the revisions
         self._links, self._orders, self._cookies = Revision("links"), Revision("orders"), Revision("cookies")
         self._robots_queued = 0  # since the last batch or count
-        self._crawler = 0  # our number, if this process crawls
 
     async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
         """Queue *seeds* and return how many were new. *due*: not before this time, and settled URLs again too."""

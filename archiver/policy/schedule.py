@@ -57,6 +57,7 @@ class Schedule:
         self.paid_until = -NEVER  # when everything received will have had its time
         self.active = 0  # requests under way, over all hosts
         self.closes = NEVER  # when the leases end, as far as starts are concerned
+        self.paused = False  # by a person: no request starts
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -303,8 +304,8 @@ class Schedule:
         self._hosts[host_id].occupy(self._now)
 
     def next_pick(self) -> float:
-        """Return when `pick` may have something again, as far as is known now; infinity if the leases are over."""
-        first = self._ready[0][0] if self._ready and self._now < self.closes else NEVER
+        """Return when `pick` may have something again, as far as is known now; infinity if none may start."""
+        first = self._ready[0][0] if self._ready and self._now < self.closes and not self.paused else NEVER
         return max(first, self._reserved_until, self.paid_until - BURST, self.starts.next(0.0))
 
     def admit(self, host_id: int, now: float, address: str = "") -> float:
@@ -354,8 +355,9 @@ class Schedule:
             host.outstanding.discard(claim_id)
 
     def _open(self, now: float) -> float:
-        """Return when the limits on all hosts together permit a request; infinity if the leases are over."""
-        return max(self.starts.next(now), self.paid_until - BURST) if now < self.closes else NEVER
+        """Return when the limits on all hosts together permit a request; infinity if paused, or the leases are over."""
+        closed = self.paused or now >= self.closes
+        return NEVER if closed else max(self.starts.next(now), self.paid_until - BURST)
 
     def _look(self, host: LeasedHost, now: float) -> None:
         """Note when to look at *host* again: at a certain time, or when the group opens that it waits for."""

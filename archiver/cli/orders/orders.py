@@ -1,0 +1,49 @@
+"""`archiver orders`: what people have told a crawl to do, and what came of it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from shlex import join
+
+from archiver.cli.directory import named_crawl
+from archiver.cli.options import EACH_LINE, crawl_argument, define_command, json_option
+from archiver.cli.terminal import results
+from archiver.frontier.orders import table
+from archiver.frontier.orders.table import Order
+from archiver.humanize import iso, printable
+from archiver.model import ExitCode
+
+LONGEST = 10_000  # characters of an order or an answer
+
+
+def orders(place: Path | str, *, as_json: bool) -> ExitCode:
+    """Print the orders of the crawl at *place*, oldest first."""
+    with named_crawl(place).read() as db:
+        found = table.orders(db)
+    results(map(_json, found) if as_json else _lines(found))
+    return ExitCode.DONE
+
+
+def _lines(found: list[Order]) -> Iterator[str]:
+    for each in found:
+        words = printable(join((each.verb, *each.arguments)), LONGEST)
+        answer = printable(each.answer, LONGEST) if each.answered is not None else "not taken up yet"
+        yield f"{iso(each.given)}  {printable(each.who)}  {words}: {answer}"
+
+
+def _json(one: Order) -> str:
+    answered = None if one.answered is None else iso(one.answered)
+    return json.dumps({**asdict(one), "given": iso(one.given), "answered": answered})
+
+
+COMMAND = define_command(
+    "orders",
+    orders,
+    """List the orders that a crawl was given.
+
+    Prints when and by whom each order was given, and what came of it. A metadata WARC holds them too.
+    """,
+    [crawl_argument(), json_option(EACH_LINE)],
+    ("archiver orders collections/example.org", "who changed what, and when"),
+)

@@ -1,0 +1,42 @@
+"""`archiver pause` and `archiver go`: let a crawl start no request, and let it go on."""
+
+from pathlib import Path
+
+from archiver.cli.options import crawl_argument, define_command
+from archiver.cli.orders.giving import Wanted, give
+from archiver.frontier.orders.table import Verb
+from archiver.model import ExitCode
+
+
+def pause(place: Path | str) -> ExitCode:
+    """Let the crawl at *place* start no request."""
+    return give(place, Wanted(Verb.PAUSE, later="paused: the next run starts no request until archiver go"))
+
+
+def go(place: Path | str) -> ExitCode:
+    """Let the crawl at *place* go on."""
+    return give(place, Wanted(Verb.GO, later="no longer paused"))
+
+
+COMMAND = define_command(
+    "pause",
+    pause,
+    """Pause a crawl until archiver go.
+
+    No request starts any more, and those under way end. The crawl stays paused over stops, crashes and archiver
+    resume, for as long as you like. A paused crawl does not end by itself; Ctrl+C, SIGTERM and --max-time end the run.
+    """,
+    [crawl_argument()],
+    ("archiver pause collections/example.org", "start no request until archiver go"),
+)
+
+GO = define_command(
+    "go",
+    go,
+    """Let a paused crawl go on.
+
+    A crawl that runs starts requests again within seconds.
+    """,
+    [crawl_argument()],
+    ("archiver go collections/example.org", "end the pause"),
+)

@@ -1,0 +1,1 @@
+"""The orders that people give a crawl, as the database keeps them."""

@@ -1,0 +1,65 @@
+"""The orders of a crawl, through the two connections of its frontier.
+
+Commands use `give_order` and `answered_order`. Each crawler uses `orders_to_take_up` and `take_up`, once a
+second at most. An order is one small row, and there are as many as people have given, so every call is cheap.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from archiver.frontier.connections import Database, Runs
+from archiver.frontier.orders import table
+from archiver.frontier.orders.table import NewOrder, Order
+
+ASK_EVERY = 0.1  # seconds between two looks at an order that is not answered
+
+
+class StoredOrders(Runs):
+    """The orders that people give: see frontier/orders/table.py."""
+
+    def __init__(self, opened: Database) -> None:
+        super().__init__(opened)
+        self._crawler = 0  # our number, if this process crawls
+
+    async def give_order(self, new: NewOrder, answer: str | None) -> int:
+        """Write the order *new* and return its row. *answer*: what came of it, if no crawler has to take it up."""
+        return await self._write(table.give, new, answer)
+
+    async def answered_order(self, row: int, patience: float) -> Order:
+        """Return the order in *row* when every crawler has taken it up, or as it is after *patience* seconds."""
+        order = await self._read(table.order, row)
+        for _ in range(int(patience / ASK_EVERY)):
+            if order.answered is not None:
+                break
+            await asyncio.sleep(ASK_EVERY)
+            order = await self._read(table.order, row)
+        return order
+
+    async def orders(self) -> list[Order]:
+        """Return all orders, oldest first."""
+        return await self._read(table.orders)
+
+    async def newest_order(self) -> int:
+        """Return the row of the newest order; 0 if there is none."""
+        return await self._read(table.newest)
+
+    async def orders_to_take_up(self, after: int) -> list[Order]:
+        """Return the orders behind the row *after*, and those before it that a crawler has not taken up.
+
+        The latter are those that a crash left open, or that another crawler has still to take up.
+        """
+        return await self._read(table.to_take_up, after)
+
+    async def take_up(self, answers: Mapping[int, str], now: float) -> None:
+        """Note that we have taken up the orders with these *answers*, by row.
+
+        The first answer that a crawler gives is kept. An order is done when every living crawler has taken it up.
+        """
+        await self._write(table.take_up, self._crawler, answers, now)
+
+    async def is_paused(self) -> bool:
+        """Return True if a person has paused the crawl.
+
+        That is so until `archiver go`, over any number of runs.
+        """
+        return await self._read(table.is_paused)

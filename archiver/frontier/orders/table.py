@@ -1,0 +1,110 @@
+"""Orders: what people have told a crawl to do, whether it runs or not.
+
+A command writes a row. Each crawler that runs reads the rows that it has not taken up yet, in their sequence, acts, and
+notes in its own row how far it has come. An order is done when every living crawler has taken it up. One that a crash
+left open is taken up by the next run. Rows are never deleted: they are the record of what people did.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from archiver.frontier.connection import Connection, Reader
+
+MOST = 10_000  # orders that are read at once
+
+
+class Verb(StrEnum):
+    """What an order asks for; the name of its command."""
+
+    PAUSE = "pause"
+    GO = "go"
+
+
+@dataclass(frozen=True, slots=True)
+class NewOrder:
+    """An order that is about to be given."""
+
+    verb: Verb
+    arguments: tuple[str, ...] = ()
+    who: str = ""  # user@machine
+    given: float = 0.0  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order with what came of it."""
+
+    id: int
+    given: float
+    who: str
+    verb: str
+    arguments: tuple[str, ...]
+    answer: str
+    answered: float | None  # None: not every crawler has taken it up yet
+
+
+GIVE = """
+INSERT INTO orders (given, who, verb, arguments, state, answer, answered) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
+"""
+COLUMNS = "SELECT id, given, who, verb, arguments, answer, answered FROM orders"
+HEARD = "UPDATE crawlers SET heard = max(heard, ?) WHERE id = ?"
+ANSWER = "UPDATE orders SET answer = ? WHERE id = ? AND answer = ''"
+CLOSE = """
+UPDATE orders SET state = 'done', answered = :at
+WHERE state = 'open' AND id <= (SELECT coalesce(min(heard), 0) FROM crawlers WHERE ends > :now AND ended = 0)
+"""
+PAUSED = "SELECT verb FROM orders WHERE verb IN ('pause', 'go') ORDER BY id DESC LIMIT 1"
+
+
+def give(db: Connection, new: NewOrder, answer: str | None) -> int:
+    """Write the order *new* and return its row. *answer*: what came of it, if no crawler has to take it up."""
+    state, answered = ("open", None) if answer is None else ("done", new.given)
+    values = new.given, new.who, new.verb.value, json.dumps(new.arguments), state, answer or "", answered
+    return int(db.row(GIVE, values)[0])
+
+
+def orders(db: Reader, most: int = MOST) -> list[Order]:
+    """Return the latest orders, at most *most*, oldest first."""
+    rows = db.execute(f"{COLUMNS} ORDER BY id DESC LIMIT ?", (most,)).fetchall()
+    return [_order(row) for row in reversed(rows)]
+
+
+def order(db: Reader, number: int) -> Order:
+    """Return the order in the row *number*."""
+    return _order(db.execute(f"{COLUMNS} WHERE id = ?", (number,)).fetchone())
+
+
+def newest(db: Reader) -> int:
+    """Return the row of the newest order; 0 if there is none."""
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM orders").fetchone()[0])
+
+
+def to_take_up(db: Reader, after: int) -> list[Order]:
+    """Return the orders behind the row *after*, and the open ones before it."""
+    query = f"{COLUMNS} WHERE id > ? OR state = 'open' ORDER BY id LIMIT ?"
+    return [_order(row) for row in db.execute(query, (after, MOST)).fetchall()]
+
+
+def take_up(db: Connection, crawler: int, answers: Mapping[int, str], now: float) -> None:
+    """Note that *crawler* has taken up the orders with these *answers*, and close those that all have taken up."""
+    db.execute(HEARD, (max(answers), crawler))
+    db.executemany(ANSWER, [(text, row) for row, text in answers.items()])
+    db.execute(CLOSE, {"at": now, "now": db.now()})
+
+
+def is_paused(db: Reader) -> bool:
+    """Return True if the latest of the orders that pause the crawl and let it go on pauses it."""
+    row = db.execute(PAUSED).fetchone()
+    return row is not None and row[0] == Verb.PAUSE.value
+
+
+def _order(row: Sequence[object]) -> Order:
+    number, given, who, verb, arguments, answer, answered = row
+    assert isinstance(number, int)
+    assert isinstance(given, float)
+    read = json.loads(str(arguments))
+    assert isinstance(read, list)
+    when = answered if isinstance(answered, float) else None
+    return Order(number, given, str(who), str(verb), tuple(map(str, read)), str(answer), when)
