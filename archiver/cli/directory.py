@@ -254,7 +254,8 @@ def wait_for_server(address: str) -> None:
     for reason in postgres.unreachable(address):
         if reason not in told:
             told.add(reason)
-            complain(f"waiting for {dialect.name_of(address)}: {reason}; Ctrl+C stops")
+            most = f"{postgres.START / 60:g} minutes"
+            complain(f"waiting up to {most} for {dialect.name_of(address)}: {reason}; Ctrl+C stops")
 
 
 def check_frontier(address: str, *, new: bool) -> None:

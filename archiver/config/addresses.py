@@ -124,9 +124,10 @@ def _database(given: Any) -> str:
     """Return the address of a database. Raises `ConfigError` if it may hold a password, ValueError if it is none."""
     text = str(given).strip()
     _, _, rest = text.partition("://")
-    if (":" in rest.partition("@")[0] and "@" in rest) or _PASSWORD.search(unquote(text)):
-        raise ConfigError("the address of a database must not hold a password; put it into ~/.pgpass or PGPASSWORD")
     found = _DATABASE.fullmatch(text)
+    parameters = unquote(text) if found is None else found["options"] or ""
+    if (":" in rest.partition("@")[0] and "@" in rest) or _PASSWORD.search(parameters):
+        raise ConfigError("the address of a database must not hold a password; put it into ~/.pgpass or PGPASSWORD")
     if text and found is None:
         raise ValueError
     options = (found["options"] or "").split("&") if found else ()

@@ -190,7 +190,7 @@ def a_server_that_is_away() -> Iterator[DataFolder]:
 
 def test_a_machine_that_starts_before_its_database_waits(tmp_path: Path, stopped_server: DataFolder) -> None:
     address = f"postgresql://tester@127.0.0.1:{stopped_server.port}/postgres"
-    told = f"archiver: waiting for {address}: Connection refused; Ctrl+C stops\n"
+    told = f"archiver: waiting up to 2 minutes for {address}: Connection refused; Ctrl+C stops\n"
     with several_hosts(hosts=1) as hosts:
         for command in (
             ("crawl", "-o", "one", *OPTIONS, "--frontier", address, *hosts.seeds),

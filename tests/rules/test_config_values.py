@@ -310,6 +310,7 @@ def test_every_setting_of_a_host_is_one_of_the_crawl_of_the_same_type() -> None:
         "postgresql://db.example/lost-passwords",
         "postgresql://password@password.example/password",
         "postgresql://me@db.example/password?sslmode=require",
+        "postgresql://my%20password%3D@db.example/the%20password%3D1?sslmode=require",
     ],
 )
 def test_an_address_of_a_database(address: str) -> None:
