@@ -173,10 +173,24 @@ def check_is_directory(directory: Path) -> None:
 
 def check_no_address(path: Path) -> None:
     """Refuse the address of a database that was taken for a *path*."""
-    if path.parts and path.parts[0] in _ADDRESS and not path.exists():  # it may hold a password
-        raise ConfigError("this command needs a directory of the crawl, not the address of a database")
+    if is_address(path):
+        raise ConfigError(_NO_ADDRESS)
 
 
+def check_shows_captures(path: Path) -> None:
+    """Refuse the address of a database, and say how its crawl gets a directory that shows all captures."""
+    if is_address(path):
+        raise ConfigError(
+            f"{_NO_ADDRESS}; to make a directory with the captures of all machines: archiver index ADDRESS -o whole"
+        )
+
+
+def is_address(path: Path) -> bool:
+    """Return True if *path* is the address of a database, which may hold a password."""
+    return bool(path.parts) and path.parts[0] in _ADDRESS and not path.exists()
+
+
+_NO_ADDRESS = "this command needs a directory of the crawl, not the address of a database"
 _ADDRESS = {scheme.rstrip("/") for scheme in DATABASE_SCHEMES}  # the first part of an address that is taken for a path
 
 

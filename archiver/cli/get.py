@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 import click
 
 from archiver import url
-from archiver.cli.directory import check_is_directory
+from archiver.cli.directory import check_is_directory, check_shows_captures
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import complain, say, try_write
 from archiver.collection.dates import date_range
@@ -84,6 +84,7 @@ def open_holdings(path: Path) -> AbstractContextManager[Holdings]:
         from archiver.tools.ingest.packages import open_view
 
         return open_view(path, lambda text: say(f"archiver: {text}"))
+    check_shows_captures(path)
     check_is_directory(path)
     return Holdings.open(path)
 

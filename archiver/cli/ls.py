@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -22,14 +23,19 @@ from archiver.cli.options import (
 )
 from archiver.cli.terminal import results, say
 from archiver.collection.dates import date_range
+from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings, names
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
-from archiver.humanize import printable, volume
+from archiver.frontier import machines
+from archiver.frontier.address import machine_of
+from archiver.humanize import plural, printable, volume
 from archiver.model import ExitCode
 from archiver.warc.cdxj import IndexEntry, is_revisit
 from archiver.warc.members import DamagedRecord
 
 MAX_URL = 20_000  # characters of a URL
+MAX_NAMES = 500  # characters of the names of machines
 _DOMAIN = re.compile(r"\*\.([^\s/*?#]+)(?:/\*?)?")  # like in pywb: *.example.org
 _STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)
 _TYPE = re.compile(r"[^\s/]+/[^\s/]+|unk", re.ASCII)
@@ -69,7 +75,27 @@ def ls(directory: Path, query: LsQuery) -> ExitCode:
     notes = f", {revisits} of them revisits" if revisits else ""
     notes += f", and {others} other record{'s' * (others != 1)}" if others else ""  # settings, logs, reports
     say(f"archiver: {count} capture{'s' * (count != 1)}{notes}, {volume(size)}")
+    _tell_of_other_machines(Layout(directory))
     return ExitCode.DONE
+
+
+def _tell_of_other_machines(layout: Layout) -> None:
+    """Say so if other machines of the same crawl have captures of their own."""
+    if not layout.address.exists():
+        return
+    own = machine_of(layout.database)
+    only = f"archiver: these are the captures of {own} only"
+    try:
+        crawl = NamedCrawl.in_directory(layout.directory)
+        with crawl.read() as db:
+            others = [each.name for each in machines.accounts(db) if each.name != own and each.warcs]
+    except (ConfigError, ArchiveError, ModuleNotFoundError):  # received from others, or the server is away
+        say(f"{only}; its database, which knows of others, cannot be read")
+        return
+    if others:
+        has = plural(len(others), "has", "have")
+        whole = f"archiver index {quote(crawl.address)} -o whole, then archiver ls whole"
+        say(f"{only}; {printable(', '.join(others), MAX_NAMES)} {has} others; to list all: {whole}")
 
 
 def _found(holdings: Holdings, query: LsQuery) -> Iterator[IndexEntry]:
@@ -171,8 +197,8 @@ COMMAND = define_command(
     Prints date, status, media type, size and URL of each capture, sorted by index key and date: all captures, those
     of one URL, of all URLs that start with PREFIX, or of DOMAIN and all hosts below it. The size is that of the
     record in the WARC file; the type of a revisit is warc/revisit. The language of a variant follows its URL. Prints
-    the number of captures to stderr. Changes nothing; works while the crawl runs. DIR is any pywb collection, or a
-    WACZ or WARC file.
+    the number of captures to stderr, and other machines of the crawl, which have captures of their own. Changes
+    nothing; works while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
     """,
     [
         directory_argument(),

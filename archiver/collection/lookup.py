@@ -21,6 +21,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.payload import read_answer
 from archiver.collection.records import is_below, record_at
 from archiver.errors import ArchiveError, ConfigError
+from archiver.humanize import count, printable
 from archiver.model import Profile
 from archiver.storage import OPEN
 from archiver.warc import cdx, cdxj
@@ -32,6 +33,8 @@ HIGHEST = "99999999999999"
 _ALL = DateRange("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines searched for URLs similar to a missing one
 _NEAR = 3
+SHOWN = 5  # collections in a folder
+MOST_PATH = 1000  # characters of a path
 _OF_FOLDERS = ("index.html", "index.htm", "index.xhtml", "index.php", "default.html", "default.htm")
 _ARC = (".arc", ".arc.gz")
 
@@ -53,6 +56,8 @@ class Holdings:
         layout = Layout(directory)
         safe_paths.check_files(directory)
         if not layout.archive.is_dir():
+            if parts := sorted(each.name for each in directory.iterdir() if Layout(each).archive.is_dir()):
+                raise ConfigError(_choice(directory, parts))
             whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
             instead = f"; it is part of the collection {whole}" if whole else ""
             raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
@@ -242,6 +247,13 @@ def _alike(one: str, other: str) -> int:
 
 def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
     return takewhile(bool, map(eq, one, other))
+
+
+def _choice(directory: Path, parts: list[str]) -> str:
+    """Return the message for a *directory* with collections as its *parts*."""
+    shown = " ".join(quote(printable(str(directory / each), MOST_PATH)) for each in parts[:SHOWN])
+    more = " …" if len(parts) > SHOWN else ""
+    return f"{directory} holds no archive, but {count(len(parts), 'collection')}; name one of them: {shown}{more}"
 
 
 def _digest(written: str) -> str:

@@ -199,6 +199,16 @@ def test_other_commands_need_a_directory(tmp_path: Path, command: str) -> None:
     refused(tmp_path, (command, "postgresql://me:hidden@127.0.0.1/crawl"), "not the address of a database")
 
 
+@pytest.mark.parametrize("words", [("ls",), ("get", "http://a.example/"), ("export", "--to", "x"), ("look",)])
+def test_what_reads_captures_names_the_index_of_all_machines(tmp_path: Path, words: tuple[str, ...]) -> None:
+    told = "not the address of a database; to make a directory with the captures of all machines: archiver index"
+    refused(tmp_path, (words[0], "postgresql://127.0.0.1/crawl", *words[1:]), told)
+
+
+def test_the_captures_of_one_machine_that_crawls_alone(stopped: StoppedCrawl) -> None:
+    assert "these are the captures of" not in archiver("ls", "c", cwd=stopped.folder).stderr
+
+
 def test_a_running_crawl_takes_up_what_comes_by_address(tmp_path: Path, address: str) -> None:
     """A URL that is queued again, and a seed on another host, whose page the scope accepts from then on."""
     gate, again, came = Gate(), Flag(), Flag()

@@ -12,7 +12,7 @@ import pytest
 
 from archiver.cli.entry import run
 from archiver.model import ExitCode
-from fixtures.command import COMMAND, environment
+from fixtures.command import COMMAND, archiver, environment
 from fixtures.handmade_collections import Held, head, revisit
 from fixtures.handmade_warc import record, sha256
 
@@ -346,6 +346,18 @@ def test_ls_refuses(get: Get, arguments: list[str], words: str) -> None:
     code, out, err = get("ls", *arguments)
     assert (code, out) == (ExitCode.USAGE, b"")
     assert words in err
+
+
+@pytest.mark.parametrize("words", [("ls",), ("get", ROOT)])
+def test_a_folder_of_several_collections(tmp_path: Path, words: tuple[str, ...]) -> None:
+    for name in ("b", "a's"):
+        Held(tmp_path / name).write()
+    (tmp_path / "notes").mkdir()
+    ran = archiver(words[0], ".", *words[1:], cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (ExitCode.USAGE, "")
+    assert ran.stderr == "archiver: . holds no archive, but 2 collections; name one of them: 'a'\"'\"'s' b\n"
+    ran = archiver("ls", "notes", cwd=tmp_path)
+    assert "notes holds no archive: there is no archive/ in it\n" in ran.stderr
 
 
 def test_a_revisit_has_the_type_of_what_it_revisits(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

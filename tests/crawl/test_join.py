@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
 
+import psycopg
 import pytest
 
 from archiver.frontier.address import shared_frontier
@@ -228,6 +229,9 @@ def test_each_machine_says_where_a_capture_is(tmp_path: Path, address: str) -> N
         status = archiver("status", directory, cwd=tmp_path).stdout
         assert f"{shared.machine}: no crawler" in status
         assert "4 archived" in status
+    listed = archiver("ls", "two", cwd=tmp_path)
+    assert f"these are the captures of second only; {shared.machine} has others" in listed.stderr
+    assert f"to list all: archiver index {address} -o whole, then archiver ls whole" in listed.stderr
     got = archiver("get", "two", seed, cwd=tmp_path)
     assert got.returncode == ExitCode.USAGE
     assert f"two holds no capture of {seed}; another machine may hold one: archiver explain two {seed}" in got.stderr
@@ -235,6 +239,15 @@ def test_each_machine_says_where_a_capture_is(tmp_path: Path, address: str) -> N
     assert ran.returncode == 0, ran.stderr
     parts = [(tmp_path / each / "indexes/index.cdxj").read_bytes().splitlines() for each in ("one", "two")]
     assert (tmp_path / "whole/indexes/index.cdxj").read_bytes().splitlines() == sorted(parts[0] + parts[1])
+    listed = archiver("ls", "whole", cwd=tmp_path)
+    assert len(listed.stdout.splitlines()) == len(parts[0] + parts[1])
+    assert "these are the captures of" not in listed.stderr
+    server, _, database = address.rpartition("/")
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as db:
+        db.execute(f'ALTER DATABASE "{database}" RENAME TO "{database}_away"'.encode())
+    listed = archiver("ls", "two", cwd=tmp_path)
+    assert (listed.returncode, len(listed.stdout.splitlines())) == (0, len(parts[1]))
+    assert "these are the captures of second only; its database, which knows of others, cannot be read" in listed.stderr
 
 
 def test_a_directory_may_be_moved(tmp_path: Path, address: str) -> None:
