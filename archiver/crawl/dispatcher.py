@@ -67,6 +67,9 @@ class Dispatcher:
 
     async def supply(self, now: float) -> None:
         """Lease hosts that are due, and fill windows that need it."""
+        if self._leases.withdrawn:
+            self.next_due = NEVER
+            return
         self._robots.begin(now)
         if self._look or now >= self.next_due or self._logins.missing_hosts():
             await self._lease(now)
@@ -75,6 +78,18 @@ class Dispatcher:
         hosts = [self._schedule.host(host) for host in self._schedule.to_refill(HOSTS_AT_ONCE)]
         await self._ask_again([host.id for host in hosts if self._robots.expire(host, now)])
         await self._fill(hosts, now)
+
+    async def check_leases(self, now: float) -> None:
+        """Begin again if the leases were lost. Have none while other crawlers may reach hosts that we cannot.
+
+        Call it with nothing under way.
+        """
+        if self._leases.lost or (self._leases.withdrawn and not self._health.network.lost):
+            await self._leases.begin()
+            await self.reread()
+        elif self.shares and len(self._schedule) and self._health.out_of_reach(now):
+            self._health.note_witnesses()
+            await self._leases.withdraw()
 
     async def _fill(self, hosts: Sequence[LeasedHost], now: float) -> None:
         """Fill the windows of *hosts*, as far as their quotas permit."""

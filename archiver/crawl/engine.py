@@ -140,7 +140,7 @@ class Crawl:
                 group.create_task(self._commit(writer))
             await self._leases.begin()
             watches = [self._watch_disk_space(), self._watch_requests(), self._keep_leases()]
-            watches.append(self._budget.keep(self._news.set))
+            watches += [self._health.seek_network(), self._budget.keep(self._news.set)]
             if self._views is not None:
                 watches.append(self._views.keep(self._news.set))
             watching = [group.create_task(watch) for watch in watches]
@@ -159,9 +159,8 @@ class Crawl:
             now = self._clock.now()
             if await self._changes.look(now):
                 self._counts.recounted(await self._frontier.counts())
-            if self._leases.lost and not (self._visits or self._committer.pending or self._deciding):
-                await self._leases.begin()
-                await self._dispatcher.reread()
+            if not (self._visits or self._committer.pending or self._deciding):
+                await self._dispatcher.check_leases(now)
             self._take_viewed()
             await self._dispatcher.supply(now)
             self._check_limits(now)
@@ -360,7 +359,7 @@ class Crawl:
             await asyncio.sleep(RENEW_EVERY)
             await self._leases.renew()
             if self._leases.lost:
-                log.warning("another crawler took over hosts of this one, which had stood still")
+                log.warning("another crawler took over hosts of this one, which did not renew its leases in time")
                 self._requests.call_back()
             self._news.set()
 

@@ -1,21 +1,24 @@
 """Watches the health of hosts and of our own network: who does not answer, and who refuses us.
 
 `HostHealth` passes what comes and what fails to the rules in `archiver.policy.retry`. While the network is lost nothing
-is given up, and only probes go out. `BlockedHosts` slows down and pauses hosts that refuse us, by the rules in
+is given up, and only probes go out. If it stays lost, other crawlers get our hosts, and the probes are connections
+without a request. `BlockedHosts` slows down and pauses hosts that refuse us, by the rules in
 `archiver.policy.block_pages`.
 """
 
+import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from archiver.clock import Clock
 from archiver.config.settings import SettingsByHost
 from archiver.crawl.proxy_health import ProxyHealth
 from archiver.crawl.visit import Visited
-from archiver.errors import Failure, FetchError, ProxyError
+from archiver.errors import Failure, FetchError, ProxyError, ShortageError
 from archiver.extract.exchange import is_robots
 from archiver.fetch.client import Fetcher
 from archiver.frontier.port import Frontier, HostRow
@@ -31,6 +34,9 @@ from archiver.policy.scope import is_guess
 
 SOON = 60.0  # seconds; a host that may be asked within them can show if the network is up
 REST = 3.0  # seconds that a host rests when its failure is in doubt
+OUTAGE = 10.0  # seconds without an answer from any host after which another machine may well do better
+WITNESSES = 16  # hosts to one of which we connect from time to time, to see if the network is back
+SEEK_EVERY = 1.0  # seconds between two looks if it is time to do so
 
 NEVER = float("inf")
 
@@ -67,6 +73,7 @@ class HostHealth:
         self.proxies = ProxyHealth(fetcher, clock, limits.offline)
         self._backoff = BackoffPolicy(limits.host)
         self._last = ""  # failure, in words
+        self._witnesses: deque[str] = deque()  # keys of hosts that other crawlers may have now
         self.given_up = 0  # URLs of hosts that we gave up
 
     def recall(self, row: HostRow) -> None:
@@ -105,6 +112,31 @@ class HostHealth:
         wait = self.network.next_start - now
         again = f"trying again in {duration(wait)}" if wait > 0 else "trying again now"
         return f"no host answers since {self._moment()}, {again} ({self._last})"
+
+    def out_of_reach(self, now: float) -> bool:
+        """Return True if the network is lost for so long that other crawlers should get our hosts."""
+        return self.network.lost and now >= self.network.since + OUTAGE
+
+    def note_witnesses(self) -> None:
+        """Note which hosts to connect to later: those that are leased now, first the ones that answered most."""
+        hosts = sorted(self._schedule.hosts(), key=lambda host: (host.backing_off, -host.done))
+        self._witnesses = deque(host.key for host in hosts[:WITNESSES])
+        log.warning(
+            "no host answers for %s; other crawlers may have ours", duration(self._clock.now() - self.network.since)
+        )
+
+    async def seek_network(self) -> None:
+        """While the network is lost and no host is leased, connect to one at a time, after growing pauses."""
+        while True:
+            await asyncio.sleep(SEEK_EVERY)
+            now = self._clock.now()
+            if len(self._schedule) or not self.network.lost or not self._witnesses or now < self.network.next_start:
+                continue
+            self.network.probe(now)
+            with suppress(FetchError, ShortageError):
+                await self._fetcher.reach(f"{self._witnesses[0]}/")
+            self._witnesses.rotate(-1)
+            self.listen()
 
     async def excuses(self, visited: Visited, began: float) -> bool:
         """Return True if the network may be at fault for *visited*. Its URL stays queued and keeps its tries."""

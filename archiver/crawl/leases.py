@@ -2,7 +2,8 @@
 
 All its leases end together unless they are renewed, which happens every third of their length. If a renewal is late,
 no request starts in the last part of the leases, by our own clock. If another crawler has taken a group over, all are
-lost: visits under way end, and then the crawler begins again without leases.
+lost: visits under way end, and then the crawler begins again without leases. A crawler that cannot reach any host
+withdraws, because others may reach them, and begins again when it can.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ class Leases:
         self._leaving: set[str] = set()  # groups that another crawler may have as soon as nothing of them is under way
         self._share_left = 0  # hosts that we may lease before the next look at our share
         self.lost = False
+        self.withdrawn = False  # we have left, until `begin`
 
     @property
     def shared(self) -> bool:
@@ -43,15 +45,16 @@ class Leases:
 
     async def begin(self) -> None:
         """Become a crawler with no lease."""
-        for host_id in tuple(self._schedule.leased()):
-            self._schedule.release(host_id)
+        self._release_all()
         began = self._clock.now()
         await self._frontier.join(self._name)
-        self.lost = False
+        self.lost = self.withdrawn = False
         self._schedule.closes = began + LEASE - LAST_PART
 
     async def renew(self) -> None:
         """Renew all leases. If they are lost, no request starts before `begin`."""
+        if self.withdrawn:
+            return
         began = self._clock.now()
         if await self._frontier.renew():
             self._schedule.closes = began + LEASE - LAST_PART
@@ -110,6 +113,8 @@ class Leases:
 
         *waiting*: the number of URLs that wait on each of our hosts. *most*: hosts that a crawler may lease.
         """
+        if self.withdrawn:
+            return
         groups: dict[str, list[LeasedHost]] = {}
         for host in self._schedule.hosts():
             groups.setdefault(host.group.key, []).append(host)
@@ -165,6 +170,18 @@ class Leases:
                 group.rate_limiter.fill(now - ago[host.id])
             group.leased = True
             self._schedule.refresh(host.id)
+
+    async def withdraw(self) -> None:
+        """Give everything back, with nothing under way, so that no request starts before `begin`."""
+        self.withdrawn = True
+        await self._frontier.settle((), (), self._schedule.take_unsaved())
+        await self.end()
+        self._release_all()
+        self._schedule.closes = -NEVER  # last, because a renewal may have been under way
+
+    def _release_all(self) -> None:
+        for host_id in tuple(self._schedule.leased()):
+            self._schedule.release(host_id)
 
     async def end(self) -> None:
         """Give everything back."""

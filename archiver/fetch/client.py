@@ -89,6 +89,11 @@ class Fetcher:
         """Return the first network address for the host of URL *address*; `FetchError` if there is none."""
         return await self._pool.locate(url.origin(address))
 
+    async def reach(self, address: str) -> None:
+        """Make a connection to the host of URL *address*, and close it without a request; or raise `FetchError`."""
+        wire = await self._pool.connect(url.origin(address), fresh=True)
+        wire.give_back(reusable=False)
+
     def progress(self, task: "asyncio.Task[Any] | None") -> Progress:
         """Return how far the exchange of *task* has come."""
         return self._progress.get(task, NOTHING_YET)

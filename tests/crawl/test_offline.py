@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from archiver.config.option_types import Rate
+from archiver.crawl import host_health
 from archiver.crawl.build import open_crawl
 from archiver.crawl.engine import Crawl
 from archiver.crawl.stats import CrawlEnding
@@ -26,6 +27,7 @@ from fixtures.sites import message, ok, page, tree
 
 SITE = tree(40)
 HOSTS = ("127.0.0.1", "127.0.0.2")
+LEASED = "SELECT count(*) FROM leases WHERE crawler IS NOT NULL"
 ALL = SITE.reachable | {"/robots.txt"}
 
 
@@ -80,6 +82,36 @@ def test_an_outage(tmp_path: Path, hosts: tuple[str, ...], caplog: pytest.LogCap
     assert said_so[0].startswith("no host answers since ")
     assert "(connect: Connection refused)" in said_so[0]
     assert said_so[-1].startswith("the network is back after ")
+
+
+def test_hosts_are_free_for_other_crawlers_during_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are given back once, and leased again when a connection can be made."""
+    monkeypatch.setattr(host_health, "OUTAGE", 0.3)
+    monkeypatch.setattr(host_health, "SEEK_EVERY", 0.05)
+
+    async def until_leased(hosts: int) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while rows(tmp_path, LEASED) != [(hosts,)]:  # noqa: ASYNC110  looked at as another crawler would
+                await asyncio.sleep(0.02)
+
+    async def run() -> None:
+        before = RawServer(SITE.routes, hosts=HOSTS)
+        async with AsyncExitStack() as line:
+            await line.enter_async_context(before)
+            async with crawling(tmp_path, *(before.url("/", host) for host in HOSTS), retries=1) as (lifetime, ending):
+                lifetime._leases._name = "one of several"
+                await before.log.holds(12).reached()
+                await until_leased(2)
+                await line.aclose()
+                await until_leased(0)
+                await asyncio.sleep(0.5)
+                assert lifetime.snapshot().state == "offline"
+                after = await line.enter_async_context(RawServer(SITE.routes, hosts=HOSTS, port=before.port))
+                assert (await ending).code is ExitCode.DONE
+        _whole(tmp_path, HOSTS, before.log, after.log)
+        assert rows(tmp_path, "SELECT count(*) FROM crawlers") == [(2,)]
+
+    asyncio.run(run())
 
 
 def test_one_dead_host_among_living_ones_is_given_up(tmp_path: Path) -> None:
