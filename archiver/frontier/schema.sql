@@ -55,7 +55,7 @@ CREATE TABLE urls (                                    -- the URL queue and the 
     failure        TEXT    NOT NULL DEFAULT '',        -- a word of errors.Failure
     note           TEXT    NOT NULL DEFAULT '',        -- why, for a person; of a held URL: its rule and its pattern
     settled        REAL,                               -- when the last visit ended
-    requeued       INTEGER NOT NULL DEFAULT 0          -- times it was queued again after it was settled
+    requeued       INTEGER NOT NULL DEFAULT 0          -- times it was asked for again after it was settled or stored
 ) STRICT;
 
 CREATE INDEX urls_waiting ON urls (host, priority) WHERE state = 'waiting';  -- then by id, as in every index

@@ -44,6 +44,7 @@ SELECT pattern, visits, fruitful, streak, barren, listed, released FROM pattern_
 ORDER BY released = 0, barren = 0, id DESC LIMIT ?
 """
 
+ASKED_TWICE = "UPDATE urls SET requeued = requeued + 1 WHERE id = ?"
 MOVED = """
 SELECT urls.url, origin.url
 FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS origin ON origin.id = seeds.url
@@ -216,8 +217,9 @@ def _news(settlements: Iterable[Settlement], recent: RecentLinks) -> Iterator[Fo
 
 
 def add_captures(db: Connection, settlements: Sequence[Settlement]) -> None:
-    """Enter what was stored by visits whose hosts others have leased; the states of their URLs do not change."""
+    """Enter what was stored by visits whose hosts others have leased; these ask for the same URLs and decide."""
     db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
+    db.executemany(ASKED_TWICE, [(each.claim.id,) for each in settlements if each.capture is not None])
 
 
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:

@@ -21,11 +21,16 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Claim, Event
 from archiver.policy.limits import GroupLimits
 from archiver.policy.schedule import Schedule
+from fixtures.archives import rows
 from fixtures.two_crawlers import SetClock, stored
 
 STARTS, INTERVAL = 1, 30.0  # longer than the part of a lease in which no request starts
 SEEDS = [f"http://h{host}.example/{page}" for host in range(3) for page in range(4)]
 WHO = st.integers(0, 1)
+MORE_THAN_ASKED = """
+SELECT captures.url FROM captures JOIN urls ON urls.id = captures.url
+GROUP BY captures.url, requeued HAVING count(*) > 1 + requeued
+"""
 
 
 def limits_of(host: int) -> GroupLimits:
@@ -62,6 +67,8 @@ class Crawler:
         self.found = await self.frontier.due_hosts(self.clock.now(), 9, tuple(self.schedule.leased()))
 
     async def supply(self) -> None:
+        if self.leases.withdrawn:
+            return
         now = self.clock.now()
         await self.leases.take(self.found, [limits_of(row.id) for row in self.found])
         self.found = []
@@ -173,13 +180,20 @@ class TwoCrawlers(RuleBasedStateMachine):
     def renew(self, who: int) -> None:
         crawler = self.crawlers[who]
         self.runner.run(crawler.leases.renew())
-        if crawler.leases.lost and not crawler.under_way:
+        if (crawler.leases.lost or crawler.leases.withdrawn) and not crawler.under_way:
             self.runner.run(crawler.leases.begin())
 
     @rule(who=WHO)
     def make_room(self, who: int) -> None:
         crawler = self.crawlers[who]
         self.runner.run(crawler.leases.give_back(crawler.clock.now()))
+
+    @rule(who=WHO)
+    def withdraw(self, who: int) -> None:
+        """Leave for the time being, as a crawler that cannot reach the sites."""
+        crawler = self.crawlers[who]
+        if not crawler.under_way:
+            self.runner.run(crawler.leases.withdraw())
 
     @rule(who=WHO, in_order=st.booleans())
     def end(self, who: int, *, in_order: bool) -> None:
@@ -228,5 +242,6 @@ def test_a_url_whose_lease_was_lost_is_settled_by_its_new_crawler(new_crawl: Cal
         machine.each_url_is_settled_once()
         machine.all_that_is_stored_is_known()
         assert sorted(machine.archived) == sorted(first)
+        assert rows(machine.folder, MORE_THAN_ASKED) == []
     finally:
         machine.teardown()
