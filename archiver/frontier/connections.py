@@ -227,7 +227,8 @@ class ViewRows(Runs):
 
     async def leave_out_views(self, pages: Sequence[tuple[int, str]]) -> None:
         """Leave out *pages*, each with its pattern."""
-        await self._write(views.leave_out, pages)
+        if pages:
+            await self._write(views.leave_out, pages)
 
     async def take_back_views(self, pattern: str) -> None:
         """Show the pages of *pattern* that were left out."""

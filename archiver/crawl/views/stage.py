@@ -147,13 +147,15 @@ class PageViews:
         """Show pages in one browser after another, until cancelled or until no browser can be had."""
         failures = 0
         while True:
-            if not await self._may_choose():
+            first = await self._choose() if self._has_time else None
+            if first is None:
                 await asyncio.sleep(LOOK_EVERY)
                 continue
             tabs = _Tabs(self, context)
             try:
-                await tabs.show(self._settings.browser_tabs)
+                await tabs.show(self._settings.browser_tabs, first)
             except (BrowserGoneError, ConfigError) as error:
+                self._active.clear()
                 failures = 1 if tabs.shown else failures + 1
                 log.warning("the browser ended: %s", error)
                 if failures >= MAX_FAILURES:
@@ -161,40 +163,43 @@ class PageViews:
                     context.changed()
                     return
 
-    async def _may_choose(self) -> bool:
-        """Return True if it is time to show a page, and there is one."""
-        return (self.alone or not self._time.used_up) and await self._refill()
-
     async def next(self) -> DueView | None:
         """Return the next page to show; None if there has been none for some time."""
         loop = asyncio.get_running_loop()
         end = loop.time() + IDLE
         while True:
             async with self._choosing:
-                if await self._may_choose() and (free := [each for each in self._ready if not self._is_shown(each)]):
-                    self._ready.remove(free[0])
-                    self._active.add(free[0].claim.id)
-                    return free[0]
+                if self._has_time and (due := await self._choose()) is not None:
+                    return due
             if loop.time() > end:
                 return None
             await asyncio.sleep(LOOK_EVERY)
 
-    def _is_shown(self, due: DueView) -> bool:
-        return due.claim.id in self._active
+    @property
+    def _has_time(self) -> bool:
+        return self.alone or not self._time.used_up
 
-    async def _refill(self) -> bool:
-        """Return True if a page is ready to be shown; leave out those that no view is needed for."""
-        while not self._ready and (rows := await self._frontier.views_due({*self._active, *self._held.pages})):
-            left: list[tuple[int, str]] = []
-            for due in rows:
-                shape = due.pattern or pattern(due.claim.url)
-                if due.rounds or self._sample.takes(url.origin(due.claim.url), shape, ViewNeed(due.need)):
-                    self._ready.append(due._replace(pattern=shape))
-                else:
-                    left.append((due.claim.id, shape))
-            if left:
+    async def _choose(self) -> DueView | None:
+        """Return the next page to show; leave out those before it that no view is needed for."""
+        left: list[tuple[int, str]] = []
+        chosen: DueView | None = None
+        while chosen is None:
+            if not self._ready:
                 await self._frontier.leave_out_views(left)
-        return bool(self._ready)
+                left = []
+                self._ready = await self._frontier.views_due({*self._active, *self._held.pages})
+            due = next((each for each in self._ready if each.claim.id not in self._active), None)
+            if due is None:
+                break
+            self._ready.remove(due)
+            shape = due.pattern or pattern(due.claim.url)
+            if due.rounds or self._sample.takes(url.origin(due.claim.url), shape, ViewNeed(due.need)):
+                chosen = due._replace(pattern=shape)
+                self._active.add(due.claim.id)
+            else:
+                left.append((due.claim.id, shape))
+        await self._frontier.leave_out_views(left)
+        return chosen
 
     async def ended(self, due: DueView, requests: PageRequests, viewed: Viewed | None, why: str = "") -> None:
         """Save the result of a view: *viewed*, or *why* there is none."""
@@ -252,11 +257,15 @@ class _Tabs:
         self._context = context
         self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience)
 
-    async def show(self, tabs: int) -> None:
-        """Show pages until there has been none for some time, or a new browser is due. Raises `BrowserGoneError`."""
+    async def show(self, tabs: int, first: DueView) -> None:
+        """Show *first* and other pages until there has been none for some time, or a new browser is due.
+
+        Raises `BrowserGoneError`.
+        """
         browser = Chromium([*find(""), *FLAGS], network=False)
         async with connected(browser) as devtools, BrowserViews.open(devtools) as views:
-            working = [asyncio.create_task(self._work(views)) for _ in range(tabs)]
+            begin = (first, *(None for _ in range(1, tabs)))
+            working = [asyncio.create_task(self._work(views, each)) for each in begin]
             try:
                 await asyncio.gather(*working)
             finally:
@@ -264,12 +273,15 @@ class _Tabs:
                     task.cancel()
                 await asyncio.wait(working)
 
-    async def _work(self, views: BrowserViews) -> None:
-        while self.shown < VIEWS and (due := await self._stage.next()) is not None:
+    async def _work(self, views: BrowserViews, due: DueView | None) -> None:
+        while (due := due or await self._stage.next()) is not None:
             with self._stage.shown(due):
                 await self._show(views, due)
             self.shown += 1
             self._context.changed()
+            if self.shown >= VIEWS:
+                return
+            due = None
 
     async def _show(self, views: BrowserViews, due: DueView) -> None:
         requests = PageRequests(due, self._context)
