@@ -1,13 +1,15 @@
 """The frozen values of a URL's way through a crawl, one for each stage, holding only what is known by then.
 
 `Link` (found) → `Claim` (may be fetched now) → `Exchange` (what crossed the wire) → `Capture` (where it lies) →
-`Settlement` (what the frontier commits). Tests compare the states and exit codes here with documents and database.
+`Settlement` (what the frontier commits).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol, Self
+
+from archiver.ask import Ask
 
 
 class ExitCode(IntEnum):
@@ -140,6 +142,12 @@ class Claim:
     referrer_policy: str = ""  # of the link that led here; "" for the default
     referrer: str = ""  # the page whose URL, cut by that policy, is the Referer; "" if there is none
     language: str = ""  # the Accept-Language of a further visit; "" for the first, with that of the settings
+    ask: Ask | None = None  # what is sent, if it is a POST
+
+    @property
+    def target(self) -> str:
+        """The URL that is requested; for a POST, `url` is only the one by which a replay looks the response up."""
+        return self.url if self.ask is None else self.ask.target
 
     @property
     def counts(self) -> bool:
@@ -167,8 +175,7 @@ class Refusal(NamedTuple):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class PatternTally:
+class PatternTally(NamedTuple):
     """Counts of the pages of one URL pattern, or of one directory."""
 
     pattern: str  # `http://example.org/calendar/N/N`, `http://example.org/news/*`
@@ -226,8 +233,7 @@ class Digests(NamedTuple):
     payload_length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(NamedTuple):
     """The server's address and TLS parameters."""
 
     ip: str | None
@@ -290,6 +296,7 @@ class Capture(NamedTuple):
     truncated: Truncation | None = None
     revisit: Profile | None = None  # if the record is a revisit, whose payload is stored elsewhere
     language: str = ""  # as in its claim
+    ask: Ask | None = None  # as in its claim
 
     @classmethod
     def of(cls, url: str, exchange: Exchange, digests: Digests, warc: str, spans: tuple[Span, Span, Span]) -> Self:
@@ -311,8 +318,7 @@ class Resource(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(NamedTuple):
     """The size of a WARC file, and whether it has its final name; the other fields are known only then."""
 
     name: str
@@ -322,8 +328,7 @@ class FileState:
     modified: int = 0  # nanoseconds since the epoch
 
 
-@dataclass(frozen=True, slots=True)
-class Robots:
+class Robots(NamedTuple):
     """A robots.txt as the frontier stores it."""
 
     status: int  # HTTP status; 0 if there was no response

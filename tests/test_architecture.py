@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1] / "archiver"
 
 FLOORS = (
     "errors",
-    "url",
+    "url ask",
     "model clock humanize storage",
     "config",
     "http",
@@ -35,7 +35,7 @@ FLOORS = (
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
-PURE = {"errors", "url", "model", "humanize", "http", "warc", "policy", "extract"}
+PURE = {"errors", "url", "ask", "model", "humanize", "http", "warc", "policy", "extract"}
 IMPURE = {
     Path("warc/writer.py"),
     Path("warc/cdx.py"),

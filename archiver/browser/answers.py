@@ -5,10 +5,13 @@ the browser load something else, leave the page, or hide an answer from its scri
 """
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from archiver.ask import LARGEST, POST, Ask
 
 UNTOLD = 0
 
@@ -59,6 +62,47 @@ def asked_by(params: Mapping[str, Any]) -> Asked:
     parts = (base64.b64decode(entry.get("bytes", "")) for entry in request.get("postDataEntries") or ())
     body = b"".join(parts) if request.get("hasPostData") else None
     return Asked(request["url"].partition("#")[0], request["method"], params["resourceType"], fields, body)
+
+
+SENT = ("Accept", "X-")  # beginnings of the headers of a POST that are sent as the page has set them
+LONGEST_FIELD, MAX_FIELDS = 1000, 20  # characters, and headers
+_FIELD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CHANGES = re.compile(r"(?:^|[}\s])(?:mutation|subscription)\b")  # an operation of GraphQL that is no query
+
+
+def post_of(asked: Asked, target: str) -> Ask | None:
+    """Return the POST that *asked* is, for the canonical URL *target*; None if it may not be sent.
+
+    Only scripts may send one, and no mutation or subscription of GraphQL.
+    """
+    body = asked.body or b""
+    if asked.method != POST or asked.kind not in {"XHR", "Fetch"} or len(body) > LARGEST or _changes_something(body):
+        return None
+    content_type = asked.first("content-type")
+    fields = [
+        ("Accept" if name == "accept" else name.title(), value)
+        for name, value in asked.fields
+        if name.title().startswith(SENT) and not name.startswith("accept-") and _is_safe(name, value)
+    ]
+    if not _is_safe("content-type", content_type):
+        return None
+    return Ask(target, content_type, body, tuple(fields[:MAX_FIELDS]))
+
+
+def _is_safe(name: str, value: str) -> bool:
+    return _FIELD.fullmatch(name) is not None and value.isascii() and value.isprintable() and len(value) < LONGEST_FIELD
+
+
+def _changes_something(body: bytes) -> bool:
+    """Return True if *body* is a GraphQL request with an operation that is no query (GraphQL over HTTP, §5)."""
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    documents = [
+        each.get("query") for each in (given if isinstance(given, list) else [given]) if isinstance(each, dict)
+    ]
+    return any(isinstance(text, str) and _CHANGES.search(text) is not None for text in documents)
 
 
 def told_fields(fields: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

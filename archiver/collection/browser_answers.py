@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from time import strptime
 
 from archiver import url
+from archiver.ask import POST, Ask
 from archiver.browser.answers import UNTOLD, Asked, Told, part_of, told_fields
 from archiver.collection.dates import DateRange
 from archiver.collection.lookup import Holdings
@@ -17,6 +18,7 @@ from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.warc.cdxj import IndexEntry
 from archiver.warc.members import DamagedRecord
+from archiver.warc.post_keys import parts_of
 from archiver.warc.reader import Record
 
 LARGEST = 32 << 20  # bytes of an answer without its codings
@@ -35,6 +37,8 @@ class ArchiveAnswers:
     def answer(self, asked: Asked, at: DateRange) -> Told | None:
         """Return the answer to *asked* in the archive as of *at*; None if there is none."""
         address = url.canonical(asked.url)
+        if address is not None and asked.method == POST:
+            return self._posted(asked, address, at)
         if address is None or asked.method not in ("GET", "HEAD"):
             return None
         for holdings in self._archives:
@@ -43,6 +47,16 @@ class ArchiveAnswers:
                 told = None if entry is None else self._told(holdings, entry)
                 if told is not None:
                     return part_of(asked, told)
+        return None
+
+    def _posted(self, asked: Asked, address: str, at: DateRange) -> Told | None:
+        """Return the answer to a POST, by the key that its body gives it."""
+        _, looked_up = parts_of(Ask(address, asked.first("content-type"), asked.body or b""))
+        for holdings in self._archives:
+            entry = holdings.closest_asked(looked_up, at)
+            told = None if entry is None else self._told(holdings, entry)
+            if told is not None:
+                return told
         return None
 
     def _told(self, holdings: Holdings, entry: IndexEntry) -> Told | None:

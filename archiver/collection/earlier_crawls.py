@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from archiver.ask import METHOD
 from archiver.collection.layout import Layout
 from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
@@ -250,7 +251,7 @@ class EarlierCrawls:
             while True:
                 with self._lock:
                     found = past.archived(after, most)
-                    last = [each for each in found if not self._settled_since(each.url, age)]
+                    last = [each for each in found if METHOD not in each.url and not self._settled_since(each.url, age)]
                 if not found:
                     break
                 after = found[-1].row

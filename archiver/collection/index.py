@@ -55,8 +55,8 @@ FOLD = 16  # runs of one size that are merged into one of the next, so that a re
 FEW = 256  # an index at least this many times longer than the new lines is searched, not merged line by line
 MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of file descriptors
 
-_OPEN_END = (OPEN + '"}\n').encode()
-_END = b'"}\n'
+_END, _POST_END = b'"}\n', b'", "requestBody": '  # what follows the name of the WARC, the second after a POST
+_OPEN_END, _OPEN_POST_END = OPEN.encode() + _END, OPEN.encode() + _POST_END
 
 
 class _Runs:
@@ -277,7 +277,14 @@ def _once(lines: Iterable[bytes], *, final: bool) -> Iterator[bytes]:
     """Yield each of the sorted *lines* once; *final*: with the WARC's final name."""
     last = b""
     for line in lines:
-        named = line[: -len(_OPEN_END)] + _END if final and line.endswith(_OPEN_END) else line
+        named = _closed(line) if final else line
         if named != last:
             yield named
             last = named
+
+
+def _closed(line: bytes) -> bytes:
+    """Return *line* with the WARC's final name; quotes within values are escaped, so none can look like an end."""
+    if line.endswith(_OPEN_END):
+        return line[: -len(_OPEN_END)] + _END
+    return line.replace(_OPEN_POST_END, _POST_END, 1) if _OPEN_POST_END in line else line

@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver import url
+from archiver.ask import METHOD
 from archiver.collection import index_search, safe_paths
 from archiver.collection.dates import DateRange, date_range
 from archiver.collection.index_search import IndexLines
@@ -111,7 +112,7 @@ class Holdings:
     def of_key(self, address: str) -> Iterator[IndexEntry]:
         """Yield every capture with the key of *address*, by date; then other methods than GET, and languages."""
         key = cdxj.lookup_key(address.encode("utf-8", "replace").decode())
-        others = (f"{key}{'&' if '?' in key else '?'}{name}" for name in (cdxj.METHOD, cdxj.LANGUAGE))
+        others = (f"{key}{'&' if '?' in key else '?'}{name}" for name in (METHOD, cdxj.LANGUAGE))
         further = (_once(self._index.beginning(other.encode())) for other in others)
         return chain(self._under(key), *further)
 
@@ -129,6 +130,13 @@ class Holdings:
             place = 2 * (not is_plain(entry)) + (_canonical(entry.url) != address)
             ranked[place] = closer(ranked[place], entry, at or _ALL)
         return next((entry for entry in ranked if entry is not None), None)
+
+    def closest_asked(self, looked_up: str, at: DateRange) -> IndexEntry | None:
+        """Return the response to a POST that is looked up as *looked_up*, closest to *at*; None if there is none."""
+        best: IndexEntry | None = None
+        for entry in self._under(cdxj.safe_key(looked_up)):
+            best = closer(best, entry, at)
+        return best
 
     def near(self, address: str) -> list[str]:
         """Return a few stored URLs that look most like *address*, which is not stored."""

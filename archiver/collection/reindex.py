@@ -21,18 +21,17 @@ from archiver.http import Dechunker, read_beginning
 from archiver.http.head import MAX_HEAD
 from archiver.storage import OPEN, storage
 from archiver.warc.cdxj import (
-    MAX_BODY,
     NEVER_LISTED,
     REVISIT,
     IndexedRecord,
     decode_field,
     is_http,
     is_listed,
-    key_parts,
     record_timestamp,
     target_url,
 )
 from archiver.warc.members import DamagedRecord
+from archiver.warc.post_keys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE
 from archiver.warc.resources import mime_of

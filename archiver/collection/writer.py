@@ -187,14 +187,14 @@ class Archive:
         block, length, digests = self._block(visit)
         request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
         blocks = BlockHeaders(digests, length, request, metadata, len(notes), revisit, fields)
-        headers = capture_headers(claim.url, exchange, blocks, self._file_id, self._new_id)
+        headers = capture_headers(claim.target, exchange, blocks, self._file_id, self._new_id)
         spans = (
             file.append(headers.response, block, length),
             file.append(headers.request, (exchange.request,), len(exchange.request)),
             NOWHERE if fields else file.append(headers.metadata, (notes,), len(notes)),
         )
         capture = Capture.of(claim.url, exchange, digests, file.name, spans)
-        return capture if revisit is None else capture._replace(revisit=revisit.profile)
+        return capture._replace(revisit=None if revisit is None else revisit.profile, ask=claim.ask)
 
     def _block(self, visit: PendingVisit) -> tuple[Iterable[bytes], int, Digests]:
         """Return the stored part of the response, its length and its digests."""

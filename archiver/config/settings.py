@@ -245,6 +245,12 @@ class BrowserSettings:
         SECONDS,
         "Let a page wait this long for a URL that it asked for, and show it again when that is stored.",
     )
+    browser_post: str = setting(
+        "on",
+        choice("on", "off"),
+        "Also send the POST requests that pages in scope send to hosts in scope while they are shown (on), but no "
+        "GraphQL mutation.",
+    )
     browser_tabs: int = setting(2, COUNT, "Show N pages at once.")
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from archiver.ask import METHOD
 from archiver.collection.records import (
     RevisitOriginal,
     codings,
@@ -165,7 +166,7 @@ class DedupWriter:
                 return
             by_digest = _by_digest(unknown)
             for place in payloads.find(by_digest):
-                for each in by_digest[place.digest]:
+                for each in by_digest[place.digest] if METHOD not in place.url else ():
                     if each not in self._known and each[:3] == place[:3]:
                         self._read(each, place.warc, place.offset)
         if self._earlier is not None and (unknown := wanted - self._known.keys()):
@@ -206,6 +207,7 @@ def may_refer(claim: Claim, exchange: Exchange, smallest: int) -> bool:
         and exchange.truncated is None
         and not framing.faults
         and not is_robots(claim)
+        and claim.ask is None  # a replay would look for the original under the URL of the record
     )
 
 

@@ -380,7 +380,7 @@ class RobotsCache:
 
 
 def _forbids(host: LeasedHost, claim: Claim) -> str:
-    return "" if host.robots is None or is_robots(claim) else host.robots.rules.refusal(claim.url)
+    return "" if host.robots is None or is_robots(claim) else host.robots.rules.refusal(claim.target)
 
 
 def _unreachable(robots: Robots) -> FetchError:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from archiver.ask import ASKED_BY_SCRIPT
 from archiver.clock import Clock
 from archiver.config.settings import LimitSettings
 from archiver.crawl.recrawl import EarlierLookups
@@ -185,17 +186,22 @@ class Requests:
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):
             return None
-        gate = partial(self._gate, task, here, (claim, None))
-        stored = await self._earlier.version(claim) if self._earlier is not None else None
+        sent, form = _sent(claim)
+        gate = partial(self._gate, task, here, (sent, form))
+        stored = await self._earlier.version(claim) if self._earlier is not None and form is None else None
         conditions = stored.conditions if stored is not None else b""
         needed, language = is_robots(claim), claim.language
-        exchange = await self._fetcher.fetch(claim.url, gate, needed=needed, conditions=conditions, language=language)
+        exchange = await self._fetcher.fetch(
+            sent.url, gate, needed=needed, conditions=conditions, form=form, language=language
+        )
         if language:
             exchange = replace(exchange, language=language)
+        if form is not None:
+            exchange = replace(exchange, notes=(*exchange.notes, ASKED_BY_SCRIPT))
         if not here.slow:
             self._schedule.host(claim.host).proven = True
-        exchange = self._session.answered(claim, exchange, here.login)
-        cookies = self._session.received(claim, exchange)
+        exchange = self._session.answered(sent, exchange, here.login)
+        cookies = self._session.received(sent, exchange)
         unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
         if self._earlier is not None and unmodified is not None and unmodified.contradicted(exchange.framing):
             return Visited(claim, self._earlier.doubted(claim, exchange), cookies=cookies)
@@ -287,6 +293,15 @@ class Requests:
         elif status < ERRORS:
             page = exchange.framing.media_type in PAGES
             self._schedule.answered(host, began, now, exchange.time_to_first_byte or exchange.duration, page=page)
+
+
+def _sent(claim: Claim) -> tuple[Claim, FormPost | None]:
+    """Return *claim* with the URL that is requested, and what is sent with it if it is a POST."""
+    if claim.ask is None:
+        return claim, None
+    ask, page = claim.ask, claim.via or claim.target
+    form = FormPost(ask.body, ask.content_type, page, ask.fields, secret=False)
+    return replace(claim, url=claim.target, referrer=""), form
 
 
 def _cancel(tasks: Iterable[Task]) -> None:

@@ -51,7 +51,7 @@ class Session:
         """
         settings = self._settings.of(url.origin(claim.url)).fetch
         lines = (
-            _accept(claim, settings)
+            _accept(claim, form, settings)
             + _referer(claim, settings)
             + self._cookie_line(claim, settings, now, verified=verified)
         )
@@ -99,9 +99,9 @@ def _keeps(settings: FetchSettings) -> bool:
     return settings.cookies == KEEP and not _is_given("cookie:", settings)
 
 
-def _accept(claim: Claim, settings: FetchSettings) -> bytes:
-    """Return the Accept line of a request for *claim*; b"" if the user gives one."""
-    if _is_given("accept:", settings):
+def _accept(claim: Claim, form: FormPost | None, settings: FetchSettings) -> bytes:
+    """Return the Accept line of a request for *claim*; b"" if the user gives one, or *form* has one."""
+    if _is_given("accept:", settings) or (form is not None and any(name == "Accept" for name, _ in form.fields)):
         return b""
     if settings.accept:
         return b"Accept: %b\r\n" % settings.accept.encode()

@@ -117,7 +117,7 @@ class RequestMaker:
                 fields = plan.fields
             elif fields != plan.fields:
                 self._warn_withheld(origin)
-        if form is not None and not self._guard.may_send_secrets(origin, verified=verified):
+        if form is not None and form.secret and not self._guard.may_send_secrets(origin, verified=verified):
             raise FetchError(Failure.TLS, _unsafe(origin))
         host = origin[origin.index("//") + 2 :]
         return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n%b" % (
@@ -143,12 +143,13 @@ class RequestMaker:
 
 def _form_fields(form: FormPost) -> bytes:
     """Return the header lines of a POST. Many sites compare Origin and Referer with their own names (CSRF)."""
-    lines = (
+    lines = [
         f"Origin: {url.origin(form.page)}",
         f"Referer: {form.page}",
-        f"Content-Type: {form.content_type}",
+        *(f"{name}: {value}" for name, value in form.fields),
+        *([f"Content-Type: {form.content_type}"] if form.content_type else ()),
         f"Content-Length: {len(form.body)}",
-    )
+    ]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 

@@ -13,7 +13,6 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from archiver.http.auth import ConnectionLogin
@@ -70,7 +69,7 @@ class Wire:
         )
         self.peer = peer_of(protocol.transport)
         if protocol.proxy is not None:
-            self.peer = replace(self.peer, ip=protocol.site)
+            self.peer = self.peer._replace(ip=protocol.site)
         self.answer = protocol.answer
         self.awake = protocol.pool.awake
         self._pool = protocol.pool

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archiver.ask import Ask
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.address import address_of
 from archiver.frontier.connection import Reader
 from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
+from archiver.frontier.links import ASKED
 from archiver.frontier.port import InheritedThrottle
 from archiver.model import Capture, Cookie, Profile, Resource, Span, State, Truncation
 from archiver.storage import bare
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 5000  # in memory
 
-IN_FILE = """
+IN_FILE = f"""
 SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
-       offset, response_length, request_length, metadata_length, truncated, revisit, captures.language
+       offset, response_length, request_length, metadata_length, truncated, revisit, captures.language, {ASKED}
 FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
 WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?
-"""
+"""  # noqa: S608 - a constant
 TAKEN = "timestamp, captures.status, payload_digest, payload_length, truncated, revisit, warcs.name, offset"
 _NEWEST = f"""
 SELECT urls.url, urls.state, urls.note, {TAKEN}
@@ -59,6 +61,7 @@ def capture(row: sqlite3.Row) -> Capture:
         truncated=Truncation(row[12]) if row[12] else None,
         revisit=Profile(row[13]) if row[13] else None,
         language=row[14],
+        ask=Ask.of_text(row[15]) if row[15] else None,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, Type
 
 import aiosqlite
 
+from archiver.ask import Ask
 from archiver.errors import ArchiveError
 from archiver.frontier import database, machines, outcomes, views
 from archiver.frontier.address import SharedFrontier, shared_frontier
@@ -251,9 +252,9 @@ class ViewRows(Runs):
         """Return the states of those of *addresses* that have a row."""
         return await self._read(views.states, addresses)
 
-    async def add_viewed(self, found: Sequence[Found]) -> Counter[int]:
-        """Queue links that a view has found; return the number of new URLs by host."""
-        return await self._write(views.add_links, found)
+    async def add_viewed(self, found: Sequence[Found], ask: Ask | None = None) -> Counter[int]:
+        """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for a POST."""
+        return await self._write(views.add_links, found, ask)
 
 
 def _may_run(db: Connection) -> bool:

@@ -23,7 +23,7 @@ from archiver.frontier.database import CHECKED_SIZE, connect_readonly
 from archiver.storage import bare, sync_data
 from archiver.warc import cdx
 from archiver.warc.cdx import parse_line
-from archiver.warc.cdxj import LANGUAGE, LONGEST_LINE, IndexEntry, is_revisit
+from archiver.warc.cdxj import LONGEST_LINE, IndexEntry, is_plain, is_revisit
 
 if TYPE_CHECKING:
     from archiver.frontier.postgres_reading import PostgresReader
@@ -244,12 +244,7 @@ def _told(path: Path, count: int) -> list[tuple[int, str, int, int]]:
 def _places(number: int, index: Path) -> Iterator[tuple[str, int, int]]:
     for place, line in _lines(index):
         entry = parse_line(line)
-        if (
-            entry is not None
-            and not is_revisit(entry)
-            and LANGUAGE not in entry.key
-            and not entry.status.startswith("3")
-        ):
+        if entry is not None and not is_revisit(entry) and is_plain(entry) and not entry.status.startswith("3"):
             digest = _digest(entry)
             if ":" in digest:
                 yield digest[-8:], number, place

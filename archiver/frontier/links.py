@@ -12,12 +12,18 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from archiver.ask import METHOD, Ask
 from archiver.frontier.connection import Connection
 from archiver.model import Claim, Hop, NewUrl
 from archiver.policy.referrer import CODES, POLICIES, after_redirects
 from archiver.policy.scope import is_guess
 from archiver.policy.speculative import is_unnamed
 
+# What is sent for a POST, whose URL says that it is one.
+ASKED = f"CASE WHEN instr(urls.url, '{METHOD}') > 0 THEN (SELECT ask FROM asks WHERE asks.url = urls.id) END"  # noqa: S608
+SAVE_ASK = """
+INSERT INTO asks (url, ask) SELECT id, CAST(? AS TEXT) FROM urls WHERE url = ? ON CONFLICT (url) DO NOTHING
+"""
 _POLICIES = dict(enumerate(POLICIES))
 _NAMED_BY_PAGES = (Hop.LINK, Hop.REQUISITE)
 # For a redirect, the redirecting URLs before it: the chain is read only where there is one, and needs no column.
@@ -36,7 +42,7 @@ CASE WHEN urls.hop = 'R' THEN (
 CLAIM_COLUMNS = f"""
 SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops,
        urls.tries - urls.tries_before, via.url, coalesce(seed.url, ''), urls.priority, urls.referrer, urls.language,
-       {_CHAIN}
+       {_CHAIN}, {ASKED}
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """  # noqa: S608  a constant
 
@@ -53,10 +59,15 @@ def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
 
 def claim_of(row: Any) -> Claim:
     """Return the claim in a *row* of `CLAIM_COLUMNS`."""
-    number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, chain = row
+    number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, chain, asked = row
     way = Hop(hop), path, depth, hops, tries, via, seed, priority
     said = _POLICIES.get(policy, ""), _referrer(path, address, via, chain)
-    return Claim(number, address, host, *way, *said, language)
+    return Claim(number, address, host, *way, *said, language, Ask.of_text(asked) if asked else None)
+
+
+def save_asks(db: Connection, asks: Iterable[tuple[str, Ask | None]]) -> None:
+    """Save what is sent for each URL that has a row; None: it is no POST."""
+    db.executemany(SAVE_ASK, [(ask.text(), address) for address, ask in asks if ask is not None])
 
 
 def _referrer(path: str, address: str, via: str | None, chain: str | None = None) -> str:

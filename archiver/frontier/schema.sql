@@ -175,6 +175,11 @@ CREATE TABLE pattern_tallies (                         -- results of each patter
     released INTEGER NOT NULL DEFAULT 0                -- further barren visits that a person allows
 ) STRICT;
 
+CREATE TABLE asks (                                    -- what is sent for a URL that names a POST: see ask.py
+    url INTEGER PRIMARY KEY REFERENCES urls (id),
+    ask TEXT    NOT NULL                               -- JSON
+) STRICT;
+
 CREATE TABLE views (                                   -- pages that a browser shows: see frontier/views.py
     url     INTEGER PRIMARY KEY REFERENCES urls (id),
     host    INTEGER NOT NULL REFERENCES hosts (id),

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from archiver import url
-from archiver.frontier import cookies, hosts, retry, url_queue, views
+from archiver.frontier import cookies, hosts, links, retry, url_queue, views
 from archiver.frontier.connection import Connection
 from archiver.frontier.links import Found, RecentLinks, policy_code
 from archiver.frontier.port import Settled
@@ -378,6 +378,7 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in first if each.tries])
     variants = [{"url": each.url, "language": each.language} for each in visits if each.language]
     db.executemany(NEXT_LANGUAGE, variants)
+    links.save_asks(db, ((each.url, each.ask) for each in visits))
     leaders = [_leader(each, via, host_of[url.origin(via)]) for each, via in named]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
     db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from archiver.ask import Ask
 from archiver.frontier import links, url_queue
 from archiver.frontier.captures import CAPTURES, CaptureRow
 from archiver.frontier.connection import Connection, Reader
@@ -142,9 +143,11 @@ def states(db: Connection, addresses: Collection[str]) -> dict[str, State]:
     return {address: State(state) for address, state in rows}
 
 
-def add_links(db: Connection, found: Sequence[Found]) -> Counter[int]:
-    """Queue links that a view has found; return the number of new URLs by host."""
-    return url_queue.add_links(db, found)[0]
+def add_links(db: Connection, found: Sequence[Found], ask: Ask | None = None) -> Counter[int]:
+    """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for a POST."""
+    hosts, _ = url_queue.add_links(db, found)
+    links.save_asks(db, ((new.url, ask) for new, _ in found))
+    return hosts
 
 
 def captures(db: Connection, address: str) -> list[CaptureRow]:

@@ -1,12 +1,14 @@
-"""A form that is sent with POST. Pure."""
+"""A request with a body. Pure."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class FormPost:
-    """A form that is sent with POST: its body, which may hold a password, and what the headers say of it."""
+    """A form, or data of a script, that is sent with POST."""
 
-    body: bytes = field(repr=False)
-    content_type: str
-    page: str  # URL of the page that has the form
+    body: bytes = field(repr=False)  # of a form, it may hold a password
+    content_type: str  # "": none is named
+    page: str  # URL of the page that has the form or the script
+    fields: tuple[tuple[str, str], ...] = ()  # further headers
+    secret: bool = True  # only for verified connections

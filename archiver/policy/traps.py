@@ -15,7 +15,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from archiver import url
@@ -108,7 +108,7 @@ class Traps:
             if mine is None or tally.visits > mine.visits:
                 self._keep(tally)
             else:
-                self._keep(replace(mine, released=tally.released))
+                self._keep(mine._replace(released=tally.released))
 
     @property
     def calm(self) -> bool:
@@ -305,7 +305,7 @@ class Traps:
             tally = self._tallies.get(pattern) or PatternTally(pattern, 0, 0, 0)
             in_vain = tally.barren >= IN_VAIN and tally.fruitful * HOPELESS < tally.barren
             if number >= A_LIST and not in_vain:
-                changed.append(self._keep(replace(tally, listed=tally.listed + number)))
+                changed.append(self._keep(tally._replace(listed=tally.listed + number)))
         return tuple(changed)
 
     def _count(self, address: str, shape: str, family: str, worth: PageNovelty) -> tuple[PatternTally, ...]:
@@ -324,8 +324,7 @@ class Traps:
             streak = known.streak + costs if barren else 0
             changed.append(
                 self._keep(
-                    replace(
-                        known,
+                    known._replace(
                         visits=known.visits + 1,
                         fruitful=fruitful,
                         streak=streak,
@@ -339,7 +338,7 @@ class Traps:
         """Count a page as fruitful that had counted as barren. Return the changed tallies."""
         known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
         return tuple(
-            self._keep(replace(tally, fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
+            self._keep(tally._replace(fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
             for tally in known
             if tally is not None
         )

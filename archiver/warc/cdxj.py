@@ -3,26 +3,21 @@
 A line is `SURT TIMESTAMP {json}`, and a file is sorted bytewise. Keys, fields and their order are those of
 cdxj-indexer. An index lists responses, revisits, and resource and metadata records that hold no warc-fields.
 docs/explanation/replay.md lists where we differ from cdxj-indexer. Pure. Source: CDXJ 0.1.0; pywb's lookups.
-
-A request with a body has a query appended to the URL of its key, so that each body has its own key. The query has the
-values of a form or of JSON, or else the body in base64, cut at 4096 characters. It is exactly what cdxj-indexer writes
-and replayweb.page looks up. Linear; never raises. Source: "CDX for non-GET requests".
 """
 
-import base64
 import json
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import unquote_plus, urlencode
 
 from archiver import url
+from archiver.ask import METHOD, POST
 from archiver.model import Capture, Profile, Resource
+from archiver.warc.post_keys import parts_of
 from archiver.warc.reader import Record
 from archiver.warc.records import ACCEPT_LANGUAGE, bare, parse_date
 
-METHOD = "__wb_method="  # in the keys of responses to other methods than GET
 LANGUAGE = "__wb_accept_language="  # in those of language variants; pywb shows the newest capture of the plain key
 REVISIT = "warc/revisit"  # the "media type" of a revisit: its payload is stored in another record
 UNAUTHORIZED = "401"
@@ -156,7 +151,7 @@ class IndexedRecord(NamedTuple):
 
     def with_request(self, method: str, query: str | None, looked_up: str) -> "IndexedRecord":
         """Return the entry of the response to a request with a body, listed under *looked_up*."""
-        return self._replace(key=_safe_key(looked_up), query=query, method=method.upper())
+        return self._replace(key=safe_key(looked_up), query=query, method=method.upper())
 
     def line(self, filename: str) -> bytes:
         """Return the index line, with its line end, of this record in the file *filename*."""
@@ -175,7 +170,7 @@ class IndexedRecord(NamedTuple):
         fields["filename"] = filename
         if self.method:
             fields |= {"requestBody": self.query, "method": self.method}
-        key = self.key or _safe_key(self.url)
+        key = self.key or safe_key(self.url)
         return f"{key} {self.timestamp} {json.dumps(fields)}\n".encode("utf-8", "replace")
 
 
@@ -191,7 +186,11 @@ def capture_line(capture: Capture | Resource, filename: str) -> bytes:
         status = None if capture.revisit is Profile.NOT_MODIFIED else str(capture.status or "-")
         digest, span = capture.payload_digest, capture.response
     entry = IndexedRecord(address, timestamp14(capture.timestamp), mime, status, digest, span.offset, span.length)
-    return entry.in_language("" if isinstance(capture, Resource) else capture.language).line(filename)
+    if isinstance(capture, Resource):
+        return entry.line(filename)
+    if capture.ask is not None:
+        entry = entry._replace(url=capture.ask.target).with_request(POST, *parts_of(capture.ask))
+    return entry.in_language(capture.language).line(filename)
 
 
 def variant_url(address: str, language: str) -> str:
@@ -295,106 +294,10 @@ def decode_field(value: str | None) -> str:
         return raw.decode("latin-1")
 
 
-def _safe_key(address: str) -> str:
+def safe_key(address: str) -> str:
     """Return the key of *address*, which can hold anything, as one word without spaces."""
     try:
         key = lookup_key(address)
     except Exception:  # noqa: BLE001  the surt library can raise anything; cdxj-indexer then uses the URL itself as the key
         key = address
     return _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", key)
-
-
-LONGEST_QUERY = 4096  # characters of a query
-MAX_BODY = 4 << 20  # bytes of a body that are read; longer JSON gives no values
-WITHOUT_LENGTH = 8192  # bytes that are read of a body without Content-Length
-
-_NAME = re.compile(rb'[; \t]name="([^"\r\n]*)"', re.IGNORECASE)
-_FILENAME = re.compile(rb"[; \t]filename\*?=", re.IGNORECASE)
-_LENGTH = re.compile(r"[ \t]*[0-9]{1,18}[ \t]*")
-
-
-def key_parts(method: str, url: str, content_type: str, length: str | None, body: bytes) -> tuple[str | None, str]:
-    """Return the query made from *body*, and *url* with all that is appended for the lookup of the response.
-
-    *length* is the request's Content-Length, None without one; if it is not a number, there is no query.
-    """
-    query: str | None = ""
-    if method in ("POST", "PUT"):
-        size = _size(length)
-        query = None if size is None else _query(content_type, body[:size])[:LONGEST_QUERY]
-    joined = f"{url}{'&' if '?' in url else '?'}{METHOD}{method}"
-    return query, f"{joined}&{query}" if query else joined
-
-
-def _size(length: str | None) -> int | None:
-    if length is None:
-        return WITHOUT_LENGTH
-    return int(length) if _LENGTH.fullmatch(length) else None
-
-
-def _query(content_type: str, body: bytes) -> str:
-    if content_type.startswith("application/x-www-form-urlencoded"):
-        try:
-            return unquote_plus(body.decode())
-        except UnicodeDecodeError:
-            return _binary(body)
-    if content_type.startswith("multipart/"):
-        boundary = content_type.partition("boundary=")[2]
-        return _multipart(body, boundary) if boundary else _binary(body)
-    if content_type.startswith("application/json"):
-        return _json(body) or ""
-    if content_type.startswith("text/plain"):
-        values = _json(body)
-        return _binary(body) if values is None else values
-    return _binary(body)
-
-
-def _binary(body: bytes) -> str:
-    return f"__wb_post_data={base64.b64encode(body[:LONGEST_QUERY]).decode()}"
-
-
-def _multipart(body: bytes, boundary: str) -> str:
-    """Return the fields of a multipart form as a query; a file's bytes are kept as they are."""
-    mark = b"\r\n--" + boundary.partition(";")[0].strip(' \t"').encode("latin-1", "replace")
-    values: list[tuple[str, str | bytes]] = []
-    for part in (b"\r\n" + body).split(mark)[1:]:
-        if part.startswith(b"--"):
-            break
-        head, end, value = part.partition(b"\r\n\r\n")
-        name = _NAME.search(head) if end else None
-        if name is not None:
-            is_file = _FILENAME.search(head)
-            values.append((name[1].decode("utf-8", "replace"), value if is_file else value.decode("utf-8", "replace")))
-    return urlencode(values)
-
-
-def _json(body: bytes) -> str | None:
-    """Return names and values of JSON, or of JSON lines, as a query; None if *body* is not JSON."""
-    try:
-        try:
-            documents = [json.loads(body)]
-        except json.JSONDecodeError:
-            if b"\n" not in body:
-                return None
-            documents = [json.loads(line) for line in body.split(b"\n")]
-        values: dict[str, str] = {}
-        repeated: dict[str, int] = {}
-        for document in documents:
-            _gather(document, "", values, repeated)
-        return urlencode(values)
-    except (ValueError, RecursionError):  # an unpaired surrogate, a number with too many digits, or too deep nesting
-        return None
-
-
-def _gather(value: Any, name: str, values: dict[str, str], repeated: dict[str, int]) -> None:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _gather(inner, key, values, repeated)
-    elif isinstance(value, list):
-        for inner in value:
-            _gather(inner, name, values, repeated)
-    elif name:
-        if name in values:
-            repeated[name] = repeated.get(name, 1) + 1
-            name = f"{name}.{repeated[name]}_"
-        values[name] = str(value)

@@ -243,4 +243,5 @@ def _claim(found: ScannedVisit) -> Claim:
         return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=first, language=found.exchange.language)
     priority, hops = scope.priority(notes.path, notes.depth), notes.off_scope_hops
     way = notes.hop, notes.path, notes.depth, hops, notes.tries, notes.via, notes.seed
-    return Claim(0, address, 0, *way, priority, notes.referrer_policy, language=found.exchange.language)
+    claim = Claim(0, address, 0, *way, priority, notes.referrer_policy, language=found.exchange.language)
+    return replace(claim, ask=found.capture.ask)

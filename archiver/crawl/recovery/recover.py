@@ -14,7 +14,7 @@ import logging
 import tomllib
 from collections.abc import Container, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
@@ -194,7 +194,7 @@ class Recovery:
                 await self._frontier.settle((), (FileState(name, max(size, committed), closed=False),))
             if publish(path, name):
                 state = finished(path.with_name(name), name)
-                await self._frontier.settle((), (replace(state, size=max(state.size, committed)),))
+                await self._frontier.settle((), (state._replace(size=max(state.size, committed)),))
 
     async def _adopt(self, path: Path) -> None:
         """Settle the visits of a finished file that the database, which is an older copy, does not know."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from archiver.ask import ASKED_BY_SCRIPT
 from archiver.collection.payload import hold_block
 from archiver.fetch.spool import FileBlock, MemoryBlock
 from archiver.http import Digester, read_beginning
@@ -28,6 +29,7 @@ from archiver.model import (
     Truncation,
 )
 from archiver.warc.members import DamagedRecord
+from archiver.warc.post_keys import asked_of, asked_url
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE, VisitMetadata, parse_date, profile_of, says_all, target_of
 from archiver.warc.resources import resource_of
@@ -257,8 +259,12 @@ def _found(
     address = target_of(response)
     if not address:
         raise ValueError("it has no WARC-Target-URI")
+    ask = None
+    if ASKED_BY_SCRIPT in exchange.notes:
+        ask = asked_of(address, question[1])
+        address = asked_url(ask) or address
     spans = _span(response), _span(question[0]), _span(metadata)
-    capture = Capture.of(address, exchange, digests, name, spans)
+    capture = Capture.of(address, exchange, digests, name, spans)._replace(ask=ask)
     if profile is not None:
         received = notes.received if notes is not None else None
         capture = capture._replace(revisit=profile, received=capture.received if received is None else received)

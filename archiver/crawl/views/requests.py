@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from archiver import url
-from archiver.browser.answers import Asked, Told, part_of
+from archiver.ask import Ask
+from archiver.browser.answers import Asked, Told, part_of, post_of
 from archiver.browser.view import NAVIGATION, is_unseen
 from archiver.clock import Clock
 from archiver.collection.browser_answers import without_cache_busters
@@ -22,9 +23,11 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.frontier.views import DueView
 from archiver.model import Hop, Link, Refusal, State
 from archiver.policy.views import VolatileUrls
+from archiver.warc.post_keys import asked_url
 
 POLL_EVERY = 0.1  # seconds between two looks at the URLs that pages wait for
-METHODS = frozenset(("GET", "HEAD"))  # that can be answered
+METHODS = frozenset(("GET", "HEAD"))  # that need no body
+MAX_POSTS = 50  # of one page
 
 
 @dataclass(slots=True)
@@ -102,6 +105,7 @@ class RequestContext:
     patience: float  # seconds
     held: HeldRequests
     volatile: VolatileUrls
+    posts: bool  # POST requests may be sent
     added: AddedUrls
     answers: StoredAnswers
     thread: ThreadPoolExecutor  # which reads the answers
@@ -115,22 +119,40 @@ class PageRequests:
         self.asked: dict[str, None] = {}  # canonical URLs
         self.new: set[str] = set()  # of these, URLs that the crawl had not known
         self.unanswered: set[str] = set()  # of these, URLs that no rule refuses
+        self._posts = 0
         self.brought = 0  # URLs that the crawl had not known, pages that this one links to among them
         self._due = due
         self._context = context
 
     async def answer(self, asked: Asked) -> Told | None:
         """Return the answer to *asked*, for which it may wait; None if there is none."""
-        address = url.canonical(asked.url)
-        if address is None or asked.method not in METHODS:
+        target = url.canonical(asked.url)
+        if target is None:
             return None
+        if asked.method in METHODS:
+            return await self._answer(asked, target, None)
+        ask = post_of(asked, target)
+        address = asked_url(ask) if ask is not None else None
+        if ask is not None and address is not None:
+            return await self._answer(asked, address, ask)
+        return None
+
+    async def _answer(self, asked: Asked, address: str, ask: Ask | None) -> Told | None:
+        """Return the answer to *asked*, which the frontier knows as *address*; *ask*: if it is a POST."""
         told = await self._stored(address)
         if told is None and is_unseen(asked):
             return None
         self.asked[address] = None
-        if told is None and await self._wanted(asked, address):
+        if told is None and await self._wanted(asked, address, ask):
             told = await self._stored(address)
         return None if told is None else part_of(asked, told)
+
+    def _may_post(self, ask: Ask) -> bool:
+        """Return True if *ask* may be sent: to a host of the site, by one of its pages, and not too many."""
+        context, scope = self._context, self._context.rules.visit_rules.scope
+        self._posts += 1
+        own = scope.contains(ask.target) and scope.contains(self._due.claim.url)
+        return context.posts and own and self._posts <= MAX_POSTS
 
     async def _stored(self, address: str) -> Told | None:
         """Return the stored answer for *address* that is closest to the capture of the page."""
@@ -142,7 +164,7 @@ class PageRequests:
                 return await loop.run_in_executor(context.thread, context.answers.told, closest)
         return None
 
-    async def _wanted(self, asked: Asked, address: str) -> bool:
+    async def _wanted(self, asked: Asked, address: str, ask: Ask | None) -> bool:
         """Queue *address* if it may be fetched, and wait for it; return True if it may be stored now."""
         context = self._context
         state = (await context.frontier.states((address,))).get(address)
@@ -152,8 +174,10 @@ class PageRequests:
             if state is not State.EXCLUDED:
                 self.unanswered.add(address)
             return False
+        if state is None and ask is not None and not self._may_post(ask):
+            return False
         hop = Hop.LINK if asked.kind == NAVIGATION else Hop.REQUISITE
-        if not await self._queue((Link(address, hop, f"browser:{asked.kind}"),)) and state is None:
+        if not await self._queue((Link(address, hop, f"browser:{asked.kind}"),), ask) and state is None:
             return False
         if state is None:
             self.new.add(address)
@@ -165,8 +189,8 @@ class PageRequests:
         known = await self._context.frontier.states(named)
         await self._queue([Link(each, Hop.LINK, "browser:a/@href") for each in named if each not in known])
 
-    async def _queue(self, links: Iterable[Link]) -> bool:
-        """Queue those of *links* that the rules of the crawl take; return True if there are any."""
+    async def _queue(self, links: Iterable[Link], ask: Ask | None = None) -> bool:
+        """Queue those of *links* that the rules of the crawl take; return True if there are any. *ask*: for a POST."""
         context, claim = self._context, self._due.claim
         verdicts = [judged(context.rules.visit_rules, link, claim, context.clock.now()) for link in links]
         refused = [each for each in verdicts if isinstance(each, Refusal)]
@@ -175,7 +199,7 @@ class PageRequests:
         found = [(each, claim.id) for each in verdicts if not isinstance(each, Refusal)]
         if not found:
             return False
-        hosts = await context.frontier.add_viewed(found)
+        hosts = await context.frontier.add_viewed(found, ask)
         self.brought += hosts.total()
         context.added.add(hosts)
         context.changed()

@@ -59,7 +59,7 @@ def choose(holdings: Holdings, seeds: Iterable[str], each: int) -> ChosenPages:
     total = number.total()
     pages = sorted(chosen.values(), key=lambda page: page.url)
     first = [page for page in chosen.values() if page.url in set(seeds)]
-    every = -(-len(pages) // MOST) if each else 1
+    every = max(1, -(-len(pages) // MOST)) if each else 1
     taken = tuple(dict.fromkeys((*first, *pages[::every])))
     return ChosenPages(taken, max(0, total - len(taken)))
 

@@ -16,11 +16,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
+from archiver.ask import Ask
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
+from archiver.frontier.links import ASKED
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
@@ -83,12 +85,12 @@ def _differences(there: tuple[Any, ...], ours: tuple[Any, ...]) -> Iterator[tupl
 
 _LARGEST_INTEGER = (1 << 63) - 1
 
-_CAPTURES = """
+_CAPTURES = f"""
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
-           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit, {ASKED}
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
-"""
+"""  # noqa: S608 - a constant
 
 _WITHOUT_CAPTURE = """
     SELECT url FROM urls WHERE state = 'archived' AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id)
@@ -279,7 +281,7 @@ class FrontierCheck:
             message = f"the {field} is {actual_value!r:.200}, but crawl.db says {expected_value!r:.200}"
             yield VerifyFinding(path, "capture-mismatch", message, row.offset, response[3], row.url)
         for _, offset, _, kind, _, concurrent, url, date, *_ in others:
-            if url != row.url or _micros(date) != row.timestamp or concurrent != response[4]:
+            if url != row.target or _micros(date) != row.timestamp or concurrent != response[4]:
                 message = "it does not match the response before it"
                 yield VerifyFinding(path, "capture-mismatch", message, offset, kind, row.url)
 
@@ -314,6 +316,12 @@ class _Row(NamedTuple):
     digest: str
     truncated: str
     revisit: str
+    ask: str | None = None  # what was sent, if it was a POST
+
+    @property
+    def target(self) -> str:
+        """The URL in its records."""
+        return self.url if self.ask is None else Ask.of_text(self.ask).target
 
     @property
     def end(self) -> int:
@@ -338,7 +346,7 @@ class _Row(NamedTuple):
     def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
         """Yield the name, the value in the response *record* and our value of each field that differs."""
         _, _, _, _, _, _, url, date, status, mime, digest, truncated = record
-        pairs = [("URL", url, self.url), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
+        pairs = [("URL", url, self.target), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
         pairs.append(("truncation", truncated, self._truncation))
         if self.revisit != Profile.NOT_MODIFIED:  # its block is empty
             pairs += [("status", status, self.status), ("media type", mime, self.mime)]
