@@ -1,0 +1,189 @@
+"""`--browser`: POST requests that pages send while they are shown are sent by the crawl, stored, and replayed."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from archiver.browser.chromium import why_no_namespace
+from archiver.model import ExitCode
+from fixtures import browser, devtools
+from fixtures.archives import rows
+from fixtures.command import archiver, running
+from fixtures.debian import NotToBeHad
+from fixtures.log import Row
+from fixtures.pywb_server import archiver_replay
+from fixtures.rawserver import NOT_FOUND, RawServer, Route, Sendable, keep
+from fixtures.replay_comparison import Viewer, compared, look
+from fixtures.replayweb_page import hosted
+from fixtures.sites import PIXEL, ok
+
+NO_NAMESPACE = why_no_namespace()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+]
+OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
+PAGE = """<!doctype html><title>Posts</title><div id=app></div><script>
+const told = []
+const post = async (path, body, headers) => {
+    const answer = await fetch("/" + path, { method: "POST", body, headers })
+    told.push(await answer.text())
+}
+const start = async () => {
+    await post("graph" + "ql", JSON.stringify({ query: "query { items }", variables: { page: 1 } }),
+        { "Content-Type": "application/json", "X-Requested-With": "XMLHttpRequest", Accept: "application/json" })
+    await post("graph" + "ql", JSON.stringify({ query: "query { items }", variables: { page: 2 } }),
+        { "Content-Type": "application/json" })
+    await post("form", new URLSearchParams({ a: "1", b: "two words", c: "\\u00e9#&" }))
+    const data = new FormData()
+    data.append("x", "1")
+    await post("multi" + "part", data)
+    await post("text", "hello world & more", { "Content-Type": "text/plain" })
+    document.getElementById("app").innerHTML = told.join("<br>") + '<img src="/drawn-' + 'a.gif">'
+}
+start()
+</script>"""
+POSTS = ("/graphql", "/graphql", "/form", "/multipart", "/text")
+
+
+def posted(row: Row) -> Sendable:
+    """Answer each POST with what was sent, and the picture."""
+    if row.target.startswith("/drawn-"):
+        return ok(PIXEL, "image/gif")
+    if not row.request.startswith(b"POST "):
+        return keep(NOT_FOUND)
+    body = re.sub(rb"-{4,}\w+", b"--boundary", row.request.partition(b"\r\n\r\n")[2])
+    return ok(f"{row.target}: {body.decode()}", "text/plain")
+
+
+@pytest.fixture(name="site")
+def served_site() -> Iterator[RawServer]:
+    with RawServer({"/": ok(PAGE)}, otherwise=posted) as server:
+        yield server
+
+
+def crawled(folder: Path, *words: str) -> str:
+    ran = archiver("crawl", *words, *OPTIONS, cwd=folder)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    return ran.stderr
+
+
+def verified(folder: Path) -> None:
+    ran = archiver("verify", "c", cwd=folder)
+    assert ran.returncode == ExitCode.DONE, ran.stdout + ran.stderr
+
+
+def sent(site: RawServer) -> list[str]:
+    """Return the targets of the POST requests, in order."""
+    return [row.target for row in site.log if row.request.startswith(b"POST ")]
+
+
+@pytest.mark.replay
+def test_posts_are_sent_once_and_replayed(tmp_path: Path, site: RawServer) -> None:
+    crawled(tmp_path, site.url(), "--browser", "auto")
+    assert sent(site) == [*POSTS]
+    first = next(row.request for row in site.log if row.target == "/graphql")
+    assert b"\r\nX-Requested-With: XMLHttpRequest\r\n" in first
+    assert first.count(b"\r\nAccept: application/json\r\n") == 1
+    assert b"\r\nReferer: " + site.url().encode() in first
+    verified(tmp_path)
+    looked = archiver("look", "c", cwd=tmp_path)
+    assert looked.returncode == ExitCode.DONE, looked.stdout
+    assert archiver("pack", "c", "-o", "c.wacz", cwd=tmp_path).returncode == ExitCode.DONE
+
+    async def replayed() -> None:
+        async with browser.opened(tmp_path / "profile") as shown:
+            live = await look(shown, site.url(), site.url())
+            site.routes, site.otherwise = {}, keep(NOT_FOUND)
+            with archiver_replay(tmp_path / "c") as wayback:
+                viewer = Viewer(wayback.root, wayback.address, f"{wayback.root}static/")
+                found = await compared(shown, viewer, site.url(), live, patience=0)
+                assert (found.failed, found.outside) == ([], [])
+            try:
+                async with hosted(tmp_path / "c.wacz") as host:
+                    viewer = Viewer(host.root, host.address, f"{host.root}replay/static/")
+                    found = await compared(shown, viewer, site.url(), live, patience=0)
+                    assert (found.failed, found.outside) == ([], [])
+            except NotToBeHad as reason:
+                pytest.skip(f"passed in pywb; replayweb.page: {reason}")
+
+    asyncio.run(replayed())
+
+
+def test_a_lost_database_and_a_lost_index_are_made_again(tmp_path: Path, site: RawServer) -> None:
+    """The records hold all that is needed: the same URLs, and the same index lines."""
+    crawled(tmp_path, site.url(), "--browser", "auto")
+    index = tmp_path / "c/indexes/index.cdxj"
+    before = index.read_bytes()
+    urls = rows(tmp_path / "c", "SELECT url, state, path FROM urls WHERE priority >= 0 ORDER BY url")
+    (tmp_path / "c/crawl.db").unlink()
+    assert archiver("rebuild", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    assert rows(tmp_path / "c", "SELECT url, state, path FROM urls WHERE priority >= 0 ORDER BY url") == urls
+    index.unlink()
+    assert archiver("index", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    assert index.read_bytes() == before
+    verified(tmp_path)
+
+
+@pytest.mark.parametrize("requests", [2, 4, 6])
+def test_a_kill_sends_nothing_twice_that_was_answered(tmp_path: Path, site: RawServer, requests: int) -> None:
+    reached = site.log.holds(requests)
+    with running("crawl", site.url(), *OPTIONS, "--browser", "auto", cwd=tmp_path) as process:
+        reached.wait(120)
+        process.kill()
+        process.communicate(timeout=120)
+    ran = archiver("resume", "c", cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert sorted(set(sent(site))) == sorted(set(POSTS))
+    assert len(sent(site)) <= len(POSTS) + 1  # the one in flight
+    assert archiver("look", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    verified(tmp_path)
+
+
+def test_what_is_not_sent(tmp_path: Path, site: RawServer) -> None:
+    """Mutations, what is for other hosts, and beacons."""
+    far = site.url("/far", "localhost")
+    mutation = json.dumps({"query": "mutation { buy }"})
+    site.routes = {
+        "/": ok(
+            f"<!doctype html><div id=app></div><script>fetch('/graphql', {{method: 'POST', body: '{mutation}'}});"
+            f"fetch('{far}', {{method: 'POST', body: 'a'}}); navigator.sendBeacon('/beacon', 'b');"
+            "fetch('/put', {method: 'PUT', body: 'c'})</script>"
+        )
+    }
+    crawled(tmp_path, site.url(), "--browser", "auto")
+    assert sent(site) == []
+    assert [row.target for row in site.log if row.target not in ("/", "/robots.txt")] == []
+
+
+def test_posts_can_be_switched_off(tmp_path: Path, site: RawServer) -> None:
+    crawled(tmp_path, site.url(), "--browser", "auto", "--browser-post", "off")
+    assert sent(site) == []
+
+
+def test_robots_txt_is_asked_about_the_url_that_is_sent(tmp_path: Path, site: RawServer) -> None:
+    routes: dict[str, Route] = {"/robots.txt": ok("User-agent: *\nDisallow: /*?\nDisallow: /form\n", "text/plain")}
+    site.routes = {**site.routes, **routes}
+    crawled(tmp_path, site.url(), "--browser", "auto")
+    assert sent(site) == ["/graphql", "/graphql"]  # the script of the page ends when /form fails
+
+
+def test_no_get_refers_to_the_answer_of_a_post(tmp_path: Path, site: RawServer) -> None:
+    """A replay looks an original up by its URL, and would find nothing."""
+    same = "the same long answer " * 200
+    script = "fetch('/po' + 'st', {method: 'POST', body: '1'}).then(() => fetch('/ge' + 't'))"
+    site.routes = {
+        "/": ok(f"<!doctype html><div id=app></div><script>{script}</script>"),
+        "/post": ok(same, "text/plain"),
+        "/get": ok(same, "text/plain"),
+    }
+    crawled(tmp_path, site.url(), "--browser", "auto", "--dedup-min-size", "1")
+    assert rows(tmp_path / "c", "SELECT count(*) FROM captures WHERE revisit <> ''") == [(0,)]
+    verified(tmp_path)
