@@ -7,10 +7,10 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from archiver.browser.chromium import CLOSING_TIME, Chromium
+from archiver.browser.chromium import Chromium
 
 MAX_MESSAGE = 256 << 20  # bytes; a screenshot or the form data of a request is the largest
 
@@ -122,11 +122,8 @@ async def connected(browser: Chromium) -> AsyncIterator[DevTools]:
         except BrowserGoneError:
             raise BrowserGoneError(f"the browser did not start: {browser.last_error()}") from None
         yield devtools
-    finally:
-        with suppress(DevToolsError, TimeoutError):
-            await asyncio.wait_for(devtools.call("Browser.close"), CLOSING_TIME)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(reading, CLOSING_TIME)
+    finally:  # at once: its profile is deleted with it, and a browser that is just starting would not listen
+        reading.cancel()
         source.close()
         if not sink.is_closing():
             sink.abort()

@@ -17,33 +17,8 @@ from archiver.browser.devtools import ROOT, BrowserGoneError, DevTools, DevTools
 
 WIDTH, HEIGHT = 1280, 1024
 WORLD = resources.files("archiver.browser").joinpath("world.js").read_text("utf-8").strip()
-SCROLL = """(async () => {
-    for (const each of document.querySelectorAll("[loading=lazy]")) each.loading = "eager"
-    let screens = 0
-    for (let y = 0; y < document.documentElement.scrollHeight && screens < 20; y += innerHeight, screens++) {
-        scrollTo({ top: y, behavior: "instant" })
-        await new Promise(after => setTimeout(after, 50))
-    }
-    scrollTo({ top: 0, behavior: "instant" })
-})()"""
-LINKS = """(() => {
-    const found = new Set()
-    const roots = [document]
-    for (let root; (root = roots.pop()) && found.size < 10000; ) {
-        for (const each of root.querySelectorAll("a[href], area[href]")) {
-            try {
-                found.add(new URL(each.href.baseVal ?? each.href, each.baseURI).href.slice(0, 4000))
-            } catch {}
-        }
-        for (const each of root.querySelectorAll("*")) {
-            if (each.shadowRoot) roots.push(each.shadowRoot)
-            try {
-                if (each.contentDocument) roots.push(each.contentDocument)
-            } catch {}
-        }
-    }
-    return [...found].slice(0, 10000)
-})()"""  # in frames of the same origin and open shadow roots too
+BEHAVIOURS = resources.files("archiver.browser").joinpath("behaviours.js").read_text("utf-8").partition("\n")[2].strip()
+MAX_GROWTH = 20  # times that a page may become longer while it is scrolled
 NAVIGATION = "Navigation"  # the kind of a request by which the page would go to another one
 VIEWS = 200  # after which a new browser should be started: its memory grows
 FLAGS = (  # of a browser that shows pages
@@ -76,6 +51,7 @@ class ViewLimits:
     size: int = 64 << 20  # bytes of answers
     targets: int = 200  # frames of other origins and workers
     idle: float = 0.5  # seconds without a request after which a page is quiet
+    clicks: int = 0  # on buttons that load more
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +161,9 @@ class _Tab:
                 async with asyncio.timeout(self.limits.seconds):
                     await self._navigate(url)
                     await self._quiet()
-                    await self._in_isolation(SCROLL)
-                    await self._quiet()
+                    await self._behave()
                     title = str((await self._in_isolation("document.title")).get("value", ""))
-                    links = tuple(map(str, (await self._in_isolation(LINKS)).get("value", ())))
+                    links = tuple(map(str, (await self._in_isolation(f"{BEHAVIOURS}.links()")).get("value", ())))
                     if screenshot:
                         shot = await self._call("Page.captureScreenshot", format="jpeg", quality=75)
                         picture = base64.b64decode(shot["data"])
@@ -205,6 +180,25 @@ class _Tab:
             raise BrowserGoneError("the browser has ended")
         asked = tuple(self.answered), tuple(self.missing), tuple(self.live)
         return Viewed(url, title, *asked, self.ended, links, picture)
+
+    async def _behave(self) -> None:
+        """Open, play and scroll the page as a person might, and click what loads more, if that is wanted."""
+        await self._in_isolation(f"{BEHAVIOURS}.open()")
+        reached = await self._scroll(0)
+        for _ in range(self.limits.clicks):
+            if self.ended or not (await self._in_isolation(f"{BEHAVIOURS}.more()")).get("value"):
+                break
+            await self._quiet()
+            reached = await self._scroll(reached)
+
+    async def _scroll(self, reached: int) -> int:
+        """Scroll from *reached* to the end, also if the page becomes longer meanwhile; return the place reached."""
+        for _ in range(MAX_GROWTH):
+            reached = int((await self._in_isolation(f"{BEHAVIOURS}.scroll({reached})")).get("value", reached))
+            await self._quiet()
+            if self.ended or int((await self._in_isolation(f"{BEHAVIOURS}.height()")).get("value", 0)) <= reached:
+                break
+        return reached
 
     async def _own_session(self) -> str:
         """Return the session of the page, the first target in its browser context."""

@@ -251,6 +251,9 @@ class BrowserSettings:
         "Also send the POST requests that pages in scope send to hosts in scope while they are shown (on), but no "
         "GraphQL mutation.",
     )
+    browser_clicks: int = setting(
+        0, NUMBER, 'Click a button such as "Load more" up to N times on each page that is shown.'
+    )
     browser_tabs: int = setting(2, COUNT, "Show N pages at once.")
 
 

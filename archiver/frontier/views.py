@@ -82,7 +82,7 @@ def add(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Add the pages of *settlements*: those that need a browser are to be shown."""
     wanted: dict[int, tuple[object, ...]] = {}
     for each in settlements:
-        if each.view is not None:
+        if each.view is not None and not each.blocked:  # a challenge is not solved
             state = "due" if each.view[0] < ViewNeed.NONE else "left out"
             wanted[each.claim.id] = each.claim.id, each.claim.host, *each.view, state
     db.many(_ADD, list(wanted.values()))

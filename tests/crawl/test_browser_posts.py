@@ -163,6 +163,16 @@ def test_what_is_not_sent(tmp_path: Path, site: RawServer) -> None:
     assert [row.target for row in site.log if row.target not in ("/", "/robots.txt")] == []
 
 
+def test_look_queues_posts_too(tmp_path: Path, site: RawServer) -> None:
+    crawled(tmp_path, site.url())
+    for _ in range(len(POSTS) + 1):  # each answer leads to the next request
+        if archiver("look", "c", "--fetch", cwd=tmp_path).returncode == ExitCode.DONE:
+            break
+        assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    assert sent(site) == [*POSTS]
+    verified(tmp_path)
+
+
 def test_posts_can_be_switched_off(tmp_path: Path, site: RawServer) -> None:
     crawled(tmp_path, site.url(), "--browser", "auto", "--browser-post", "off")
     assert sent(site) == []

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,67 @@ def test_a_browser_that_is_killed_is_noticed() -> None:
     with pytest.raises(BrowserGoneError):
         in_browser(look)
     assert issubclass(BrowserGoneError, DevToolsError)
+
+
+TALL = "<div style=height:3000px>tall</div>"
+ENDLESS = f"""<title>Endless</title><div id=list>{TALL}</div><script>
+let next = 1, busy = false
+addEventListener("scroll", async () => {{
+    if (busy || next > 4 || scrollY + innerHeight < document.documentElement.scrollHeight - 2000) return
+    busy = true
+    await fetch("/part-" + next++)
+    document.getElementById("list").insertAdjacentHTML("beforeend", `{TALL}`)
+    busy = false
+}})
+</script>"""
+FOLDED = """<title>Folded</title><details ontoggle="fetch('/folded')"><summary>more</summary><p>text</details>
+<div style=height:5000px></div><img data-src=/seen.png><script>
+new IntersectionObserver(([one]) => { if (one.isIntersecting) one.target.src = one.target.dataset.src })
+    .observe(document.querySelector("img"))
+</script>"""
+BUTTON = """<title>Button</title><div id=list></div>
+<form action=/bought><button>Show more</button></form><button hidden>Load more</button>
+<button id=more>Load more posts</button>
+<script>
+let next = 1
+document.getElementById("more").addEventListener("click", async () => {
+    await fetch("/more-" + next++)
+    if (next > 3) document.getElementById("more").remove()
+})
+</script>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "wanted"),
+    [
+        (ENDLESS, PATIENT, {"/part-1", "/part-2", "/part-3", "/part-4"}),
+        (FOLDED, PATIENT, {"/folded", "/seen.png"}),
+        (BUTTON, PATIENT, set()),
+        (BUTTON, replace(PATIENT, clicks=2), {"/more-1", "/more-2"}),
+        (BUTTON, replace(PATIENT, clicks=20), {"/more-1", "/more-2", "/more-3"}),
+    ],
+    ids=["endless", "folded", "no click", "two clicks", "all clicks"],
+)
+def test_a_view_scrolls_opens_and_clicks_on_wish(text: str, limits: ViewLimits, wanted: set[str]) -> None:
+    async def answer(asked: Asked) -> Told | None:
+        return html(text) if asked.url == PAGE else Told(200, (("content-type", "text/plain"),), b"part", SECOND)
+
+    found = in_browser(lambda views, _browser: views.view(PAGE, SECOND, answer, limits))
+    assert found.ended == ""
+    assert {asked.url.replace(PAGE, "/") for asked in found.answered} - {"/"} == wanted
+
+
+def test_links_of_the_live_document_are_returned() -> None:
+    """Also in an open shadow root, and in a frame of the same origin."""
+    text = """<title>Links</title><a href=one.html#part>1</a><div id=host></div>
+    <svg><a href=two.html><text>2</text></a></svg>
+    <iframe srcdoc="<a href=/three.html>3</a>"></iframe><script>
+    document.getElementById("host").attachShadow({mode: "open"}).innerHTML = "<a href=/four.html>4</a>"
+    </script>"""
+    found = viewed({PAGE: html(text)})
+    assert sorted(link.removeprefix(PAGE).partition("#")[0] for link in found.links) == [
+        "four.html",
+        "one.html",
+        "three.html",
+        "two.html",
+    ]

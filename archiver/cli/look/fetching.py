@@ -8,17 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from archiver import url
+from archiver.ask import Ask
 from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
 from archiver.collection.layout import Layout
 from archiver.config.settings import Settings
 from archiver.frontier import url_lookup
 from archiver.frontier.address import SharedFrontier
+from archiver.frontier.links import Found
 from archiver.frontier.port import Selection
 from archiver.humanize import count, printable
-from archiver.model import Hop, Link, NewUrl, Refusal, State
+from archiver.model import Hop, Link, Refusal, State
 
 if TYPE_CHECKING:
     from archiver.crawl.visit_rules import VisitRules
@@ -44,7 +46,7 @@ def states(directory: Path, missing: "Iterable[MissingUrl]") -> dict[str, UrlSta
     found: dict[str, UrlState] = {}
     with named_crawl(directory).read() as db:
         for each in missing:
-            address = url.canonical(each.url)
+            address = each.row
             if address is None:
                 continue
             row, refused = url_lookup.known(db, address), url_lookup.refused(db, address)
@@ -56,6 +58,13 @@ def states(directory: Path, missing: "Iterable[MissingUrl]") -> dict[str, UrlSta
     return found
 
 
+class _Judged(NamedTuple):
+    """A URL that the crawl does not know yet, with the row of the page that asks for it; *ask*: if it is a POST."""
+
+    found: Found
+    ask: Ask | None
+
+
 @dataclass
 class _Queued:
     """The result of queueing."""
@@ -63,7 +72,7 @@ class _Queued:
     added: int = 0
     again: int = 0
     refused: dict[str, str] = field(default_factory=dict)  # the rule by URL
-    posts: int = 0
+    unsent: int = 0  # requests that a crawl does not send
 
 
 def queue(directory: Path, missing: "Sequence[MissingUrl]", known: Mapping[str, UrlState]) -> str:
@@ -76,8 +85,8 @@ def queue(directory: Path, missing: "Sequence[MissingUrl]", known: Mapping[str, 
         done = asyncio.run(_queue(crawl.frontier, settings, missing, known))
     total = done.added + done.again
     text = f"{count(total, 'URL')} queued{resume_hint(total, crawl, running=running)}"
-    if done.posts:
-        text += f"; {done.posts} not: a crawl sends no POST"
+    if done.unsent:
+        text += f"; {done.unsent} not: a crawl sends GET, and POST to its own hosts that is no GraphQL mutation"
     for address, rule in list(done.refused.items())[:MAX_REASONS]:
         text += f"\nnot queued: {printable(address, 500)}: {printable(rule, 200)}"
     if len(done.refused) > MAX_REASONS:
@@ -91,10 +100,13 @@ async def _queue(
     from archiver.crawl.rules import learned_rules
     from archiver.frontier.sqlite import SqliteFrontier
 
-    again = {url.canonical(each.url) or "" for each in missing if _may_be_tried(known.get(each.url))}
+    again = {each.row or "" for each in missing if _may_be_tried(known.get(each.url))}
     async with await SqliteFrontier.open(place) as frontier:
         new, done = await _judged(frontier, await learned_rules(settings, frontier), missing)
-        done.added = await frontier.add_links(new)
+        done.added = await frontier.add_links([each.found for each in new if each.ask is None])
+        for each in new:
+            if each.ask is not None:
+                done.added += (await frontier.add_viewed([each.found], each.ask)).total()
         if again:
             done.again = await frontier.queue_again(Selection(tuple(again)))
         return done
@@ -106,17 +118,17 @@ def _may_be_tried(known: UrlState | None) -> bool:
 
 async def _judged(
     frontier: "SqliteFrontier", rules: "VisitRules", missing: "Sequence[MissingUrl]"
-) -> tuple[list[tuple[NewUrl, int]], _Queued]:
-    """Return what the crawl does not know yet, with the rows of the pages, and what it refuses."""
+) -> tuple[list[_Judged], _Queued]:
+    """Return what the crawl does not know yet, and what it refuses."""
     from archiver.browser.view import NAVIGATION
     from archiver.crawl.visit import judged
 
     done, now = _Queued(), time.time()
-    new: list[tuple[NewUrl, int]] = []
+    new: list[_Judged] = []
     for each in missing:
-        address, page = url.canonical(each.url), url.canonical(each.page)
-        if each.method != "GET":
-            done.posts += 1
+        address, page = each.row, url.canonical(each.page)
+        if each.method != "GET" and (each.ask is None or not rules.scope.contains(each.ask.target)):
+            done.unsent += 1
         elif address is None or page is None:
             done.refused[each.url] = "not a URL that can be fetched"
         elif (claim := await frontier.claim_of(page)) is None:
@@ -127,5 +139,5 @@ async def _judged(
             if isinstance(verdict, Refusal):
                 done.refused[each.url] = verdict.rule
             else:
-                new.append((verdict._replace(held=""), claim.id))
+                new.append(_Judged((verdict._replace(held=""), claim.id), each.ask))
     return new, done

@@ -151,7 +151,7 @@ class PageViews:
             if first is None:
                 await asyncio.sleep(LOOK_EVERY)
                 continue
-            tabs = _Tabs(self, context)
+            tabs = _Tabs(self, context, self._settings.browser_clicks)
             try:
                 await tabs.show(self._settings.browser_tabs, first)
             except (BrowserGoneError, ConfigError) as error:
@@ -251,11 +251,11 @@ class PageViews:
 class _Tabs:
     """The tabs of one browser."""
 
-    def __init__(self, stage: PageViews, context: RequestContext) -> None:
+    def __init__(self, stage: PageViews, context: RequestContext, clicks: int) -> None:
         self.shown = 0  # pages
         self._stage = stage
         self._context = context
-        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience)
+        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience, clicks=clicks)
 
     async def show(self, tabs: int, first: DueView) -> None:
         """Show *first* and other pages until there has been none for some time, or a new browser is due.

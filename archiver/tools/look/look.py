@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-from archiver.browser.answers import Asked, Told
+from archiver import url
+from archiver.ask import Ask
+from archiver.browser.answers import Asked, Told, post_of
 from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.view import VIEWS, BrowserViews, Viewed, ViewLimits
@@ -19,6 +21,7 @@ from archiver.collection.browser_answers import ArchiveAnswers, second_of
 from archiver.collection.dates import DateRange
 from archiver.policy.url_forms import pattern
 from archiver.tools.look.pages import PageToView
+from archiver.warc.post_keys import asked_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,14 @@ class MissingUrl:
     method: str
     kind: str
     page: str  # the first that asks for it
+    ask: Ask | None = None  # if it is a POST that a crawl may send
     pages: int = 0
     volatile: bool = True
+
+    @property
+    def row(self) -> str | None:
+        """The URL by which a crawl knows it; None if it cannot be fetched."""
+        return url.canonical(self.url) if self.ask is None else asked_url(self.ask)
 
     @property
     def pattern(self) -> str:
@@ -80,7 +89,8 @@ class LookFindings:
         self.whole += not found.missing and not found.ended
         for asked in found.missing:
             key = _key(asked)
-            each = self.missing.setdefault(key, MissingUrl(asked.url, asked.method, asked.kind, found.page.url))
+            new = MissingUrl(asked.url, asked.method, asked.kind, found.page.url, _ask(asked))
+            each = self.missing.setdefault(key, new)
             each.pages += 1
             each.volatile &= key in found.volatile
         for address in found.live:
@@ -95,7 +105,13 @@ class LookFindings:
 
 
 def _key(asked: Asked) -> tuple[str, str]:
-    return asked.method, asked.url
+    ask = _ask(asked)
+    return asked.method, (asked_url(ask) if ask is not None else None) or asked.url
+
+
+def _ask(asked: Asked) -> Ask | None:
+    target = url.canonical(asked.url)
+    return None if target is None else post_of(asked, target)
 
 
 def _keys(viewed: Viewed) -> set[tuple[str, str]]:
