@@ -14,7 +14,7 @@ from fixtures.documented_commands import DATABASE, GUIDE, OTHERS, ExampleSite, R
 from fixtures.forks import Forks
 from fixtures.postgres import PostgresServer
 
-POSTED = {"requestBody", "method"}  # a crawl sends no POST
+POSTED = {"requestBody", "method"}  # a crawl without --browser sends no POST
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
 VARIANT = {"acceptLanguage"}  # and one language
 
