@@ -342,11 +342,11 @@ class SettingsByHost:
     """The settings of each host: those of the crawl, with what its seed and the rules for hosts replace."""
 
     def __init__(self, settings: Settings) -> None:
-        self.common = settings
         self.take(settings)
 
     def take(self, settings: Settings) -> None:
-        """Use the rules in *settings* from now on, because there are further seeds."""
+        """Use *settings* from now on."""
+        self.common = settings
         self._rules = [(f"host[{n}] {rule.match}", rule) for n, rule in enumerate(settings.politeness.host)]
         self._seeds: dict[str, tuple[str, HostRule]] = {}  # by host
         for number, one in enumerate(settings.scope.seed):

@@ -40,6 +40,11 @@ class Budget:
         """Count the URLs *visited* in earlier runs."""
         self.spent = visited
 
+    def take(self, settings: Settings, schedule: Schedule) -> None:
+        """Use the limits in *settings* from now on."""
+        self._most = settings.limits.max_urls or NEVER
+        schedule.starts.take(settings.politeness.global_rate)
+
     async def keep(self, changed: Callable[[], None]) -> None:
         """Do what must be done while the crawl runs; call *changed* when there is something new."""
 
@@ -87,9 +92,11 @@ class ReservedStarts(RateLimiter):
 class SharedBudget(Budget):
     """The part of this crawler in limits that it shares with others; it draws on them several times a second."""
 
-    def __init__(self, settings: Settings, frontier: Frontier, schedule: Schedule, clock: Clock) -> None:
+    def __init__(self, settings: Settings, frontier: Frontier, schedule: Schedule, clock: Clock, crawlers: int) -> None:
+        """*crawlers* share it, or more."""
         limits = settings.limits
         super().__init__(limits.max_urls)
+        self._crawlers = crawlers
         self._frontier = frontier
         self._schedule = schedule
         self._clock = clock
@@ -109,11 +116,21 @@ class SharedBudget(Budget):
         del visited
         self._most = 0 if self._limits.urls else NEVER
 
+    def take(self, settings: Settings, schedule: Schedule) -> None:
+        """Use the limits in *settings* from now on; starts that were reserved at another rate are lost."""
+        limits, rate = settings.limits, settings.politeness.global_rate
+        self._starts = ReservedStarts(rate, self._crawlers) if rate.starts else None
+        schedule.starts = self._starts or RateLimiter(rate)
+        step = self._starts.step if self._starts is not None else 0.0
+        self._limits = CrawlLimits(limits.max_urls, step, settings.politeness.bandwidth)
+        self._most, self._used_up = self.spent if limits.max_urls else NEVER, False
+
     async def keep(self, changed: Callable[[], None]) -> None:
         """Draw on the budget of all crawlers."""
-        while any(self._limits):
-            await self._draw()
-            changed()
+        while True:
+            if any(self._limits):
+                await self._draw()
+                changed()
             await asyncio.sleep(DRAW_EVERY)
 
     async def _draw(self) -> None:

@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -38,8 +38,9 @@ from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
 from archiver.crawl.login.form_login import FormLogin
 from archiver.crawl.login.logins import Logins
-from archiver.crawl.outside_changes import OutsideChanges, Renew, TakenOrders
-from archiver.crawl.processes import FIRST, Supervisor
+from archiver.crawl.orders.live_settings import LiveSettings, MadeOfSettings, Stored
+from archiver.crawl.outside_changes import OutsideChanges, TakenOrders
+from archiver.crawl.processes import FIRST, Supervisor, part_for
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
@@ -54,9 +55,6 @@ from archiver.crawl.rules import (
     put_cookies,
     put_settings,
     schedule_of,
-    scope_for,
-    settings_now,
-    with_seeds,
 )
 from archiver.crawl.secrets import Secrets, read_secrets
 from archiver.crawl.shared_settings import agree_on_settings
@@ -225,14 +223,16 @@ async def _put_together(
     logins = Logins((frontier, schedule, session), clock, by_host, forms, owners)
     policies = HostPolicies(robots, groups, health, blocked, Quotas(by_host), logins, leases)
     dispatcher = Dispatcher(frontier, schedule, policies, rules)
-    renew = _renewal((layout, frontier), rules, (sent, secrets), (guard.add_seeds, groups.add_seeds))
-    orders = TakenOrders(frontier, schedule, clock, opened.orders)
-    changes = OutsideChanges(frontier, dispatcher, opened.known, renew, orders)
+    shared = name and SharedBudget(settings, frontier, schedule, clock, crawlers)
+    budget = shared or Budget(settings.limits.max_urls)
+    made = MadeOfSettings(rules, sent, secrets, guard, groups, schedule, dispatcher, requests, budget)
+    live = LiveSettings(Stored(layout, frontier), made, part_for(name, crawlers))
+    orders = TakenOrders(frontier, schedule, clock, opened.orders, live)
+    changes = OutsideChanges(frontier, dispatcher, opened.known, live.add_seeds, orders)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
-    budget = SharedBudget(settings, frontier, schedule, clock) if name else Budget(settings.limits.max_urls)
     parts = Parts(*work, logins, leases, budget, undiscovered, _views(opened))
-    return Crawl(parts, settings.limits, clock), writers, journal
+    return Crawl(parts, by_host, clock), writers, journal
 
 
 def _views(opened: Opened) -> PageViews | None:
@@ -308,31 +308,6 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
     async with frontier.exclusive_transaction():
         put_settings(layout, text, read)
         return await frontier.seeds(), await frontier.newest_order()
-
-
-def _renewal(
-    stored: tuple[Layout, Frontier],
-    rules: CurrentRules,
-    requests: tuple[SettingsByHost, Secrets],
-    hosts: Iterable[Callable[[Sequence[str]], None]],
-) -> Renew:
-    """Return a function that adds seeds to a running crawl: it calls each of *hosts* and replaces scope and settings.
-
-    *requests*: the settings that requests are made of, and the secrets in them.
-    """
-    settings, (sent, secrets) = rules.visit_rules.settings.common, requests
-
-    async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
-        for add_seeds in hosts:
-            add_seeds(newest)
-        grown = with_seeds(settings, further, await settings_now(*stored))
-        rules.visit_rules.settings.take(grown)
-        sent.take(secrets.filled(grown))
-        scope = await asyncio.to_thread(scope_for, grown)
-        scope.add_moved_seeds(rules.visit_rules.scope.moved_seeds)
-        rules.visit_rules = replace(rules.visit_rules, scope=scope)
-
-    return renew
 
 
 def _writers(opened: Opened, journal: Journal, clock: Clock) -> tuple[BatchWriter, BatchWriter]:

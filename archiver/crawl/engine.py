@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from archiver.clock import Clock
 from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
-from archiver.config.settings import LimitSettings
+from archiver.config.settings import SettingsByHost
 from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.budget import Budget
 from archiver.crawl.commit import CommittedBatch, Committer
@@ -61,7 +61,7 @@ class Parts:
 class Crawl:
     """A crawl that `open_crawl` has put together; `run` it once."""
 
-    def __init__(self, parts: Parts, limits: LimitSettings, clock: Clock) -> None:
+    def __init__(self, parts: Parts, settings: SettingsByHost, clock: Clock) -> None:
         self._frontier = parts.frontier
         self._schedule = parts.schedule
         self._dispatcher = parts.dispatcher
@@ -75,7 +75,7 @@ class Crawl:
         self._leases = parts.leases
         self._undiscovered = parts.undiscovered
         self._views = parts.views
-        self._limits = limits
+        self._settings = settings
         self._requests = parts.requests
         self._clock = clock
         self._began = clock.now()
@@ -217,7 +217,7 @@ class Crawl:
         if busy or self._schedule.paused or self._news.is_set():
             return False
         if self._budget.used_up:
-            self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
+            self._end(ExitCode.LIMIT, f"--max-urls {self._settings.common.limits.max_urls} is reached")
             return True
         if self._schedule.to_refill(1) or self._schedule.next_pick() <= now or self._logins.pending:
             return False
@@ -328,10 +328,10 @@ class Crawl:
         self._news.set()
 
     def _check_limits(self, now: float) -> None:
-        if (most := self._limits.max_bytes) and self._counts.received >= most:
+        if (most := self._settings.common.limits.max_bytes) and self._counts.received >= most:
             self._end(ExitCode.LIMIT, f"--max-bytes {most} is reached")
         if now >= self._time_limit():
-            self._end(ExitCode.LIMIT, f"--max-time {self._limits.max_time:g} is reached")
+            self._end(ExitCode.LIMIT, f"--max-time {self._settings.common.limits.max_time:g} is reached")
         if reason := self._health.proxies.refused:
             self._end(ExitCode.USAGE, reason)
         elif not self._schedule.paused and (reason := self._health.exhausted(now)):
@@ -364,14 +364,14 @@ class Crawl:
             self._news.set()
 
     def _time_limit(self) -> float:
-        return self._began + self._limits.max_time if self._limits.max_time else NEVER
+        return self._began + (self._settings.common.limits.max_time or NEVER)
 
     def _end(self, code: ExitCode, reason: str) -> None:
         """Let no more requests start; as the reason a signal outranks a limit."""
         self._requests.stopped = True
         if self._stop is None:
             self._requests.call_back()
-            self._let_finish(self._fetcher.running_time() + self._limits.drain_timeout)
+            self._let_finish(self._fetcher.running_time() + self._settings.common.limits.drain_timeout)
         if self._stop is None or code is ExitCode.STOPPED:
             self._stop = CrawlEnding(code, reason)
         self._news.set()

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from archiver.clock import Clock
 from archiver.crawl.dispatcher import Dispatcher
+from archiver.crawl.orders.live_settings import LiveSettings
 from archiver.frontier.orders.table import Order, Verb
 from archiver.frontier.port import Frontier
 from archiver.policy.schedule import Schedule
@@ -27,12 +28,13 @@ Renew = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]  # takes the n
 class TakenOrders:
     """Takes up the orders of one crawler."""
 
-    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock, known: int) -> None:
+    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock, known: int, live: LiveSettings) -> None:
         """*known*: the newest order when the settings were read, which have what it and those before it asked for."""
         self._frontier = frontier
         self._schedule = schedule
         self._clock = clock
         self._known = known
+        self._live = live
         self._begun = False
 
     async def take_up(self) -> None:
@@ -41,25 +43,26 @@ class TakenOrders:
         The first call also finds out whether the crawl was paused before this run. Orders that are known but open need
         only an answer; to obey them again changes nothing.
         """
-        if not self._begun:
+        orders = await self._frontier.orders_to_take_up(self._known)
+        if orders or not self._begun:
             self._schedule.paused = await self._frontier.is_paused()
             self._begun = True
-        orders = await self._frontier.orders_to_take_up(self._known)
-        if not orders:
-            return
-        answers = {order.id: await self._obey(order) for order in orders}
-        self._known = max(self._known, *answers)
-        await self._frontier.take_up(answers, self._clock.now())
+        if orders:
+            answers = {order.id: await self._obey(order) for order in orders}
+            self._known = max(self._known, *answers)
+            await self._frontier.take_up(answers, self._clock.now())
 
     async def _obey(self, order: Order) -> str:
-        """Do what *order* asks for, and return the answer; doing it again changes nothing."""
+        """Do what *order* asks for, unless the run began with it, and return the answer."""
         match order.verb:
             case Verb.PAUSE:
-                self._schedule.paused = True
                 return "paused: no request starts; those under way end"
-            case _:
-                self._schedule.paused = False
+            case Verb.GO:
                 return "the crawl goes on"
+            case _:
+                if order.id > self._known:
+                    await self._live.put(order.arguments)
+                return "in force"
 
 
 class OutsideChanges:

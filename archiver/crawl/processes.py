@@ -11,12 +11,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from archiver.config.settings import Settings
 from archiver.crawl.crawler_process import CUT, DRAIN, LOOK, CrawlerProcess, CrawlerTask, Ended, Failed, Logged
+from archiver.crawl.orders.live_settings import with_orders
 from archiver.crawl.rules import identity_of, learned_rules, settings_now, with_seeds
 from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up, recorded
 from archiver.errors import ArchiveError, first_error
@@ -78,6 +79,14 @@ def part_of(settings: Settings, number: int, which: int) -> Settings:
     return replace(settings, limits=part)
 
 
+def part_for(name: str, crawlers: int) -> Callable[[Settings], Settings]:
+    """Return a function that gives the crawler *name*, one of so many *crawlers*, its part of settings; "": all."""
+    if not name:
+        return lambda settings: settings
+    which = int(name.rpartition(NUMBER)[2]) - 1
+    return lambda settings: part_of(settings, crawlers, which)
+
+
 def _part(whole: int, number: int, which: int) -> int:
     return (which + 1) * whole // number - which * whole // number
 
@@ -115,6 +124,7 @@ class Supervisor:
         self._stop: CrawlEnding | None = None
         self._counts = Counts(0, 0, 0, 0, 0, 0, 0)
         self._received_before = 0  # bytes, in earlier runs
+        self._settings = opened.settings  # with what people have ordered since
 
     def _task(self, name: str, number: int, which: int) -> CrawlerTask:
         opened, level = self._opened, logging.getLogger("archiver").getEffectiveLevel()
@@ -169,9 +179,12 @@ class Supervisor:
 
     async def _watch(self) -> None:
         """Count the URLs of the frontier, and end the crawl when its time is over."""
-        limits, noted = self._opened.settings.limits, self._clock.now()
+        noted = self._clock.now()
         while True:
             began = self._clock.now()
+            orders = await self._opened.frontier.orders_to_take_up(self._opened.orders)
+            self._settings = with_orders(self._opened.settings, orders, self._opened.orders)
+            limits = self._settings.limits
             self._counts = await self._opened.frontier.counts()
             now = self._clock.now()
             if limits.max_time and now >= self._opened.run_began + limits.max_time:
@@ -185,7 +198,7 @@ class Supervisor:
 
     def _check_bytes(self) -> None:
         """End the crawl if the crawlers have received as many bytes as they may; they report several times a second."""
-        most = self._opened.settings.limits.max_bytes
+        most = self._settings.limits.max_bytes
         if most and self._received_before + self.snapshot().received >= most:
             self._end(ExitCode.LIMIT, f"--max-bytes {most} is reached")
 
@@ -257,7 +270,7 @@ class Supervisor:
         async with await SqliteFrontier.open(opened.layout.database) as frontier:
             await frontier.act_for(crawler.task.name)
             further = [seed for seed in await frontier.seeds() if seed not in opened.known]
-            settings = with_seeds(opened.settings, further, await settings_now(opened.layout, frontier))
+            settings = with_seeds(self._settings, further, await settings_now(opened.layout, frontier))
             rules = await learned_rules(settings, frontier, opened.secrets)
             await recover_crawler(opened.layout, frontier, rules, opened.index, crawler.task.name)
             await frontier.leave({})

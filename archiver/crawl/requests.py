@@ -103,6 +103,11 @@ class Requests:
         self._looked = 0.0
         self.stopped = False  # no request starts any more
 
+    def take(self, most: RequestLimits) -> None:
+        """Make so many requests at once from now on. Those that wait for their start give way, and come back."""
+        self._most, self._most_slow = most.quick, most.slow
+        _cancel(task for task, each in self._under_way.items() if each.unsent and each.at_gate)
+
     def full(self, visits: int) -> bool:
         """Return True if no more may be handed out while so many *visits* are not committed."""
         return visits - self._slow >= self._most

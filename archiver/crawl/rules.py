@@ -241,13 +241,17 @@ class GroupsOfHosts:
     """
 
     def __init__(self, settings: PolitenessSettings, by_host: SettingsByHost, seeds: Iterable[str]) -> None:
-        self._settings = settings
         self._by_host = by_host
         self._domain_of: Callable[[str], str] | None = None
         self._seeds: set[str] = set()  # scheme aside: with each port
         self._names: set[str] = set()
-        self._shared = settings.rate if settings.third_party_rate is None else settings.third_party_rate
+        self.take(settings)
         self.add_seeds(seeds)
+
+    def take(self, settings: PolitenessSettings) -> None:
+        """Use *settings* from now on."""
+        self._settings = settings
+        self._shared = settings.rate if settings.third_party_rate is None else settings.third_party_rate
 
     def add_seeds(self, seeds: Iterable[str]) -> None:
         """Limit each host of *seeds* (canonical URLs) by itself, with and without www."""

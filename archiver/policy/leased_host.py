@@ -37,6 +37,7 @@ class PolitenessGroup:
     waiting: list[tuple[int, int]] = field(default_factory=list)  # heap of (last_served, host); may be outdated
     noted: tuple[float, int, int] | None = None  # when to look at the first of them, its last_served, its id
     leased: bool = True  # False: another crawler may ask the hosts at this address
+    outdated: bool = False  # its limits have been changed, and a host that joins it brings the new ones
 
     @property
     def full(self) -> bool:
@@ -46,6 +47,13 @@ class PolitenessGroup:
     def opens(self, now: float) -> float:
         """Return when one more request may be handed out, not before *now*; infinity if the group is full."""
         return NEVER if self.full or not self.leased else max(self.rate_limiter.next(now), self.reserved_until)
+
+    def retune(self, limits: GroupLimits) -> None:
+        """Take other *limits* from the next start on; the latest starts and what the throttle has learned count."""
+        self.rate_limiter.take(limits.rate)
+        width = max(1, self.throttle.width)
+        self.throttle = Throttle(limits.rate, limits.concurrency, self.throttle.state, first=width)
+        self.reserved_until, self.outdated = -NEVER, False
 
     def first(self, hosts: Mapping[int, "LeasedHost"]) -> tuple[int, int] | None:
         """Return last_served and id of the host that has waited longest; drop entries that are outdated."""
@@ -321,6 +329,8 @@ class PolitenessGroups:
             rate_limiter = RateLimiter(limits.rate, not_before=self._not_before)
             throttle = Throttle(limits.rate, limits.concurrency, state, first=limits.first)
             group = self._groups[key] = PolitenessGroup(key, rate_limiter, throttle)
+        elif group.outdated:
+            group.retune(limits)
         elif group.throttle.state == UNTAUGHT != state:
             group.throttle = Throttle(limits.rate, limits.concurrency, state, first=limits.first)
         group.rate_limiter.limit_to(group.throttle.rate)
@@ -333,6 +343,11 @@ class PolitenessGroups:
             group.leased = False
             self.unleased.add(key)
         return group
+
+    def outdate(self) -> None:
+        """Let each group take the limits of the next host that joins it, because the settings have changed."""
+        for group in self._groups.values():
+            group.outdated = True
 
     def get(self, key: str) -> PolitenessGroup | None:
         """Return the group *key*, if there is one."""

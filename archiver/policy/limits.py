@@ -51,13 +51,19 @@ class RateLimiter:
     """Limits how often requests start."""
 
     def __init__(self, rate: Rate, *, not_before: float = 0.0, delay: float = 0.0) -> None:
-        self._window = rate.interval + max(rate.interval * SLACK, LEAST_SLACK) if rate.starts else 0.0
-        self._step = self._window / rate.starts if rate.starts else 0.0
         self._delay = delay
         self._learned = 0.0
         self._not_before = not_before
-        self._starts: deque[float] = deque(maxlen=rate.starts or 1)
+        self._starts: deque[float] = deque()
         self._beat = float("-inf")  # when the latest start was due, at most half a step before it came
+        self.take(rate)
+
+    def take(self, rate: Rate) -> None:
+        """Limit to *rate* from the next start on. The latest starts count, so none comes too early."""
+        self._window = rate.interval + max(rate.interval * SLACK, LEAST_SLACK) if rate.starts else 0.0
+        self._step = self._window / rate.starts if rate.starts else 0.0
+        self._starts = deque(self._starts, rate.starts or 1)
+        self._beat = max(self._beat, self.last_start - self._step / 2)
 
     @property
     def starts(self) -> tuple[float, ...]:
@@ -380,17 +386,15 @@ class Quotas:
 
     def __init__(self, settings: SettingsByHost) -> None:
         self._settings = settings
-        self._common = Allowance.of(settings.common.limits)
 
     @property
     def any(self) -> bool:
         """False if certainly no host has a quota."""
-        return self._settings.any or self._common != NO_QUOTA
+        return self._settings.any or Allowance.of(self._settings.common.limits) != NO_QUOTA
 
     def of(self, origin: str) -> Allowance:
         """Return the quota of the host *origin* (scheme and authority)."""
-        limits = self._settings.of(origin).limits
-        return self._common if limits is self._settings.common.limits else Allowance.of(limits)
+        return Allowance.of(self._settings.of(origin).limits)
 
 
 NO_QUOTAS = Quotas(SettingsByHost(Settings()))

@@ -115,15 +115,22 @@ class Schedule:
     def regroup(self, host_id: int, limits: GroupLimits) -> None:
         """Apply other *limits* to a host, if it is leased; its latest requests still count."""
         host = self._hosts.get(host_id)
-        if host is None or host.limits == limits:
+        if host is None or (host.limits == limits and not host.group.outdated):
             return
         before, host.limits = host.group, limits
         host.group = self.groups.join(limits.key(host_id), before.throttle.state, limits)
-        host.group.rate_limiter.inherit(before.rate_limiter)
-        self._move(host, before, host.group)
+        if host.group is not before:
+            host.group.rate_limiter.inherit(before.rate_limiter)
+            self._move(host, before, host.group)
         near, host.address_group = host.address_group, None
         self._move(host, near, None)
         self._note(host, 0.0)
+
+    def retune(self, bandwidth: int) -> None:
+        """Take another *bandwidth*; then `regroup` each host, which brings the other limits of its groups."""
+        self.groups.outdate()
+        self._bandwidth, self._reserved_until = bandwidth, -NEVER
+        self.paid_until = self.paid_until if bandwidth else -NEVER
 
     def locate(self, host_id: int, address: str) -> bool:
         """Note the *address* of a host; return True if it now shares the limits of others at this address."""

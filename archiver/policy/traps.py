@@ -83,10 +83,7 @@ FREE = Suspicion(0)
 
 
 class Traps:
-    """The tallies of the URL patterns of one crawl. Not thread-safe.
-
-    *known*: the tallies of earlier runs.
-    """
+    """The tallies of the URL patterns of one crawl; *known*: those of earlier runs. Not thread-safe."""
 
     def __init__(self, settings: TrapSettings, known: Iterable[PatternTally] = ()) -> None:
         self._settings = settings
@@ -100,6 +97,10 @@ class Traps:
         self._known = array("q", bytes(8 * (KNOWN if self._on else 1)))
         for tally in known if self._on else ():
             self._keep(tally)
+
+    def take(self, settings: TrapSettings) -> None:
+        """Use the numbers in *settings* from now on."""
+        self._settings = settings
 
     def learn(self, known: Iterable[PatternTally]) -> None:
         """Take from *known* the barren pages that a person now allows per pattern, and counts that are higher."""

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import sys
+import time
+import tomllib
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from archiver.model import ExitCode
 from archiver.warc.resources import PLACE
 from fixtures.archives import resources
 from fixtures.command import archiver, ended, running, said
+from fixtures.forks import Forks
 from fixtures.postgres import PostgresServer
 from fixtures.rawserver import RawServer, Route
 from fixtures.several_hosts import captures
@@ -114,3 +117,71 @@ def test_a_folder_without_a_crawl_is_refused_in_one_line(tmp_path: Path, command
     assert ran.returncode == ExitCode.USAGE
     assert len(ran.stderr.splitlines()) == 1
     assert "Traceback" not in ran.stderr
+
+
+def test_a_lowered_rate_holds_from_the_answer_on(tmp_path: Path, way: tuple[str, ...]) -> None:
+    with RawServer(site(), hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        with running("crawl", *OPTIONS, *way, *seeds, cwd=tmp_path) as process:
+            server.log.holds(100).wait()
+            assert did("set", "rate=4", cwd=tmp_path) == "in force\n"
+            since, asked = time.monotonic(), len(server.log)
+            server.log.holds(asked + 30).wait()
+            process.terminate()
+            code, err = ended(process)
+        assert code == ExitCode.STOPPED, err
+        for host in HOSTS:
+            times = [row.arrived for row in server.log if row.host == host and row.arrived >= since]
+            assert max(sum(start <= time < start + 0.9 for time in times) for start in times) <= 4
+    assert tomllib.loads((tmp_path / "c" / "crawl.toml").read_text())["rate"] == 4
+
+
+def test_limits_are_changed_while_the_crawl_is_paused(tmp_path: Path, way: tuple[str, ...]) -> None:
+    with RawServer(site(), hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        with running("crawl", *OPTIONS, *way, *seeds, cwd=tmp_path) as process:
+            server.log.holds(20).wait()
+            did("pause", cwd=tmp_path)
+            did("set", "global-rate=2", "bandwidth=1M", "concurrency=2", cwd=tmp_path)
+            most = len(server.log) + 5
+            did("set", f"max-urls={most}", "global-rate=0", "bandwidth=0", "rate=0", cwd=tmp_path)
+            did("go", cwd=tmp_path)
+            code, err = ended(process)
+        assert code == ExitCode.LIMIT, err
+        assert f"--max-urls {most} is reached" in err
+        assert len(server.log) == most
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("", "no setting: give one or more as KEY=VALUE"),
+        ("rate", "rate: write KEY=VALUE"),
+        ("rate=fast", "rate: 'fast' is not a number of requests"),
+        ("raet=2", "'raet' is not a setting; did you mean rate?"),
+        ("user-agent=me", "user-agent is read when a crawl starts"),
+        ("exclude=(", "exclude: '(' is not a regular expression"),
+        ("host=example.org user-agent=me", "host: user-agent is read when a crawl starts"),
+        ("max-depth=1 max-depth=2", "max-depth: given twice"),
+        ("concurrency=0", "concurrency: '0' is not"),
+    ],
+)
+def test_a_setting_that_is_wrong_changes_nothing(crawled: Path, given: str, says: str) -> None:
+    words = [given] if given.startswith("host=") else given.split()
+    before = (crawled / "c" / "crawl.toml").read_bytes()
+    ran = archiver("set", "c", *words, cwd=crawled)
+    assert ran.returncode == ExitCode.USAGE
+    assert says in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert (crawled / "c" / "crawl.toml").read_bytes() == before
+    assert did("orders", cwd=crawled) == ""
+
+
+@pytest.fixture(name="crawled", scope="module")
+def a_crawl_that_is_done(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
+    """Return the folder of a crawl with a few pages."""
+    folder = tmp_path_factory.mktemp("crawled")
+    with RawServer(site(3)) as server:
+        ran = forks.archiver("crawl", *OPTIONS, server.url(), cwd=folder, timeout=300)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    return folder

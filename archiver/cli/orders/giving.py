@@ -6,17 +6,27 @@ crawls, the order is done at once, and the next run begins with it.
 
 import getpass
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
 from archiver.cli.terminal import result
 from archiver.collection.named_crawl import NamedCrawl
-from archiver.frontier.address import host_name
+from archiver.collection.settings_file import read_settings
+from archiver.config import toml
+from archiver.config.secret_settings import in_common
+from archiver.config.settings import Settings, with_values
+from archiver.frontier import machines
+from archiver.frontier.address import host_name, shared_frontier, write_address
+from archiver.frontier.orders import table
 from archiver.frontier.orders.table import NewOrder, Order, Verb
 from archiver.humanize import printable
 from archiver.model import ExitCode
+
+if TYPE_CHECKING:
+    from archiver.frontier.connections import Worker
 
 PATIENCE = 15.0  # seconds until we no longer wait for the answer of a running crawl
 LONGEST = 10_000  # characters of an answer
@@ -29,6 +39,7 @@ class Wanted:
     verb: Verb
     arguments: Sequence[str] = ()
     later: str = ""  # the answer if no process crawls
+    change: Callable[[Settings], Settings] | None = None  # of the stored settings
 
 
 def who() -> str:
@@ -66,5 +77,33 @@ async def _given(crawl: NamedCrawl, wanted: Wanted, *, running: bool) -> Order:
     async with await SqliteFrontier.open(crawl.frontier) as frontier:
         now = time.time() + await frontier.clock_ahead()
         new = NewOrder(wanted.verb, tuple(wanted.arguments), who(), now)
-        number = await frontier.give_order(new, None if running else wanted.later)
+        async with frontier.exclusive_transaction() as writer:
+            if wanted.change is not None:
+                await rewrite(crawl, writer, wanted.change)
+            number = await writer.run(table.give, new, None if running else wanted.later)
         return await frontier.answered_order(number, PATIENCE)
+
+
+async def rewrite(crawl: NamedCrawl, writer: "Worker", change: Callable[[Settings], Settings]) -> None:
+    """Change the settings of *crawl*: crawl.toml, and those in the database if several machines can crawl.
+
+    Called while no other process can write either of them. The file is written first, so a crash before the order is
+    stored loses nothing: the next run begins with the change.
+    """
+    if crawl.layout is not None:
+        from archiver.crawl.rules import put_settings
+
+        before = with_values(Settings(), read_settings(crawl.layout.settings))
+        if (after := change(before)) != before:
+            put_settings(crawl.layout, toml.render(after))
+    if not crawl.address:
+        return
+    revision, text, _ = await writer.run(machines.settings)
+    if not text:
+        return
+    common = with_values(Settings(), toml.parse(text, "the settings in the database"))
+    if (new := in_common(change(common))) != common:
+        newest = await writer.run(machines.put_settings, toml.render(new), revision)
+        here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
+        if crawl.layout is not None and here is not None and here.revision == revision:
+            write_address(crawl.layout.database, here.address, here.machine, newest)

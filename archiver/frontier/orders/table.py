@@ -20,6 +20,7 @@ class Verb(StrEnum):
 
     PAUSE = "pause"
     GO = "go"
+    SET = "set"
 
 
 @dataclass(frozen=True, slots=True)

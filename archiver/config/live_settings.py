@@ -1,0 +1,86 @@
+"""The settings that a running crawl takes up from an order, and the text of such an order: KEY=VALUE. Pure.
+
+Everything else is read once, when a crawl starts, for example what requests are made of and where files are written.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from archiver.config.host_rules import HostRule
+from archiver.config.settings import Settings, every_setting, key_of, with_values
+from archiver.errors import ConfigError
+
+LIVE = frozenset(
+    (
+        *("rate", "host-concurrency", "host-bandwidth", "third-party-rate", "host"),
+        *("concurrency", "slow-concurrency", "global-rate", "bandwidth"),
+        *("max-urls", "max-urls-per-host", "max-bytes-per-host", "max-bytes", "max-time", "drain-timeout"),
+        *("scope", "scope-surt", "include", "exclude", "exclude-ext", "without", "max-depth", "max-hops"),
+        *("page-requisites", "requisite-hops", "extra-hops"),
+        *("trap-budget", "barren-pages", "max-repeats", "max-segments", "max-url-length", "max-years-ahead"),
+        *("pattern-budget", "directory-budget"),
+    )
+)
+LIVE_FOR_HOSTS = frozenset(
+    ("rate", "host-concurrency", "host-bandwidth", "max-urls-per-host", "max-bytes-per-host", "retries", "timeout")
+)
+OF_THE_MACHINE = ("concurrency", "slow_concurrency", "max_bytes", "max_time")  # divided between its crawlers
+
+
+def live_values(given: Iterable[str], before: Settings) -> dict[str, Any]:
+    """Return the values in *given* (KEY=VALUE) by the names of their fields. Raises `ConfigError`.
+
+    A key that can have several values gets those that are given, none for an empty one. A rule for hosts goes before
+    those in *before*, of which one with the same pattern loses the keys that the new rule has.
+    """
+    known = {key_of(entry): entry for _, entry in every_setting()}
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip().removeprefix("--")
+        if not equals or key not in LIVE:
+            raise ConfigError(_fault(key, known, has_value=bool(equals)))
+        entry = known[key]
+        try:
+            parsed = None if entry.metadata["many"] and not value else entry.metadata["kind"].parse(value)
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from None
+        if isinstance(parsed, HostRule):
+            found[entry.name] = with_rule(found.get(entry.name, before.politeness.host), parsed)
+        elif entry.metadata["many"]:
+            found[entry.name] = (*found.get(entry.name, ()), *(() if parsed is None else (parsed,)))
+        elif entry.name in found:
+            raise ConfigError(f"{key}: given twice; write it once")
+        else:
+            found[entry.name] = parsed
+    return found
+
+
+def with_live_values(settings: Settings, given: Iterable[str]) -> Settings:
+    """Return *settings* with the values in *given*."""
+    return with_values(settings, live_values(given, settings))
+
+
+def with_rule(rules: Sequence[HostRule], new: HostRule) -> tuple[HostRule, ...]:
+    """Return *rules* with *new* before them, without what it replaces in a rule of the same pattern."""
+    if wrong := [key for key, _ in new.given if key not in LIVE_FOR_HOSTS]:
+        live = ", ".join(sorted(LIVE_FOR_HOSTS))
+        raise ConfigError(f"host: {wrong[0]} is read when a crawl starts; a running crawl takes up {live}")
+    keys = {key for key, _ in new.given}
+    kept = [
+        replace(rule, given=tuple(one for one in rule.given if one[0] not in keys)) if rule.match == new.match else rule
+        for rule in rules
+    ]
+    return (new, *(rule for rule in kept if rule.given))
+
+
+def _fault(key: str, known: Iterable[str], *, has_value: bool) -> str:
+    if key in LIVE and not has_value:
+        return f"{key}: write KEY=VALUE, for example rate=2"
+    if key in known:
+        return f"{key} is read when a crawl starts; stop it, then archiver resume DIR --{key} …"
+    near = get_close_matches(key[:60].lower().replace("_", "-"), LIVE, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"a running crawl takes up {', '.join(sorted(LIVE))}"
+    return f"{key[:60]!r} is not a setting; {hint}"
