@@ -319,7 +319,10 @@ async def _crawled(task: CrawlerTask, orders: FileIO, messages: Messages) -> End
         def obey() -> None:
             order = DRAIN
             while order:
-                order = orders.read(1) or b""
+                try:
+                    order = orders.read(1) or b""
+                except OSError:  # the supervisor was killed before it had read all messages
+                    order = b""
                 with suppress(RuntimeError):  # the crawl has just ended, and its loop with it
                     loop.call_soon_threadsafe(act.get(order, crawl.cut))
 

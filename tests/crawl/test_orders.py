@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 import time
 import tomllib
@@ -185,3 +186,16 @@ def a_crawl_that_is_done(tmp_path_factory: pytest.TempPathFactory, forks: Forks)
         ran = forks.archiver("crawl", *OPTIONS, server.url(), cwd=folder, timeout=300)
     assert ran.returncode == ExitCode.DONE, ran.stderr
     return folder
+
+
+@linux
+def test_paused_crawlers_end_when_a_supervisor_is_killed_that_has_not_read_their_messages(tmp_path: Path) -> None:
+    with RawServer(site(), hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        with running("crawl", *OPTIONS, "--processes", "2", *seeds, cwd=tmp_path) as process:
+            server.log.holds(20).wait()
+            process.send_signal(signal.SIGSTOP)
+            did("pause", cwd=tmp_path)  # meanwhile crawlers send several messages, which make the end an error
+            process.kill()
+            process.communicate(timeout=60)  # until the last crawler has closed the pipes
+    assert json.loads(did("status", "--json", cwd=tmp_path))["state"] == "stopped"
