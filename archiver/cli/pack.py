@@ -1,9 +1,9 @@
 """`archiver pack`: pack a collection into one or more WACZ files."""
 
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,12 @@ from archiver.model import ExitCode
 if TYPE_CHECKING:
     from archiver.tools.wacz.contents import PackContents
     from archiver.tools.wacz.pack import PackProgress, PackResult
+    from archiver.tools.wacz.selection import HostSelection
 
 SUFFIX = ".wacz"
 MAX_NAME = 200  # characters of a name
 MAX_PATH = 1000  # characters of a path
+MAX_DAMAGE = 20  # places reported; `verify` reports all
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class PackArguments:
     split: str | None = None
     sign: bool = False
     key: Path | None = None
+    host: tuple[str, ...] = ()
     force: bool = False
 
 
@@ -51,11 +54,13 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     from archiver.crawl.reader_process import ReaderProcess
     from archiver.tools.wacz.contents import read_contents
     from archiver.tools.wacz.pack import PackOptions, foreign_part, pack, refuse_existing
+    from archiver.tools.wacz.selection import HostSelection
     from archiver.tools.wacz.signature import Signer
 
     check_is_directory(directory)
     output = _output(directory, arguments.output)
     split = _split(arguments.split)
+    hosts = HostSelection.parse(arguments.host) if arguments.host else None
     check_idle(directory)
     check_files_are_here(directory)
     software = f"archiver/{__version__}"
@@ -71,15 +76,35 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
         split=split,
         sign=signer,
     )
-    if not arguments.force:
-        refuse_existing(options, contents)
-    with ProgressLine() as progress_line:
-        made = pack(options, contents, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
+    options = options if hosts is None else replace(options, lists=hosts.covers)
+    with ProgressLine() as progress_line, _selected(contents, hosts, output, progress_line) as chosen:
+        if not arguments.force:
+            refuse_existing(options, chosen)
+        made = pack(options, chosen, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
     _print_summary(directory, contents, made, split)
     if (foreign := foreign_part(options, made)) is not None:
         say(f"{foreign}: left over from an earlier package with more parts; delete it")
     result("\n".join(str(path) for path in [*(each.path for each in made), *_description(output, made)]))
     return ExitCode.DONE
+
+
+@contextmanager
+def _selected(
+    contents: "PackContents", hosts: "HostSelection | None", output: Path, progress_line: ProgressLine
+) -> Iterator["PackContents"]:
+    """Yield what is packed: all *contents*, or what they have of *hosts*."""
+    if hosts is None:
+        yield contents
+        return
+    from archiver.tools.wacz.selection import selected
+
+    def show(number: int, files: int) -> None:
+        progress_line.show(f"packing: looking for the hosts in file {number} of {files}")
+
+    with selected(contents, hosts, output, show) as (chosen, damage):
+        for each in damage[:MAX_DAMAGE]:
+            say(f"{each}; left out")
+        yield chosen
 
 
 def _name(directory: Path) -> str:
@@ -226,6 +251,13 @@ COMMAND = define_command(
             help="Make packages of at most this size (10G): FILE-001.wacz and so on, and FILE.json, which opens them "
             "as one. A WARC file is never split. If all fits into one package, only that is made.",
         ),
+        click.Option(
+            ["--host"],
+            multiple=True,
+            metavar="HOST",
+            help="Pack only the captures of this host, or of *.DOMAIN: the domain and all hosts below it. Logs, which "
+            "name all hosts, are left out. Needs room for the package twice. Repeatable.",
+        ),
         click.Option(["--sign"], is_flag=True, help="Sign the package with a new key, which is not kept."),
         click.Option(
             ["--key"],
@@ -238,5 +270,6 @@ COMMAND = define_command(
     ("archiver pack collections/example.org", "make example.org.wacz"),
     ("archiver pack collections/example.org -o /srv/waczs/ --title 'Example, 2026'", "choose the place and the title"),
     ("archiver pack collections/example.org --split 10G", "make packages of at most 10 GB"),
+    ("archiver pack collections/example.org --host example.org -o site.wacz", "leave out what came from other hosts"),
     ("archiver pack collections/example.org --key library.pem", "sign it as the owner of this key"),
 )

@@ -10,7 +10,7 @@ others as required.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -30,10 +30,18 @@ from archiver.tools.wacz.contents import (
     PackedWarc,
     ZipNumBlocks,
 )
-from archiver.tools.wacz.pages import EXTRA_PAGES_FILE, PAGES_FILE, DocumentReader, PageFinder, PageLists, format_date
+from archiver.tools.wacz.pages import (
+    EXTRA_PAGES_FILE,
+    PAGES_FILE,
+    DocumentReader,
+    PageFinder,
+    PageLists,
+    PageRow,
+    format_date,
+)
 from archiver.tools.wacz.zip import PackageWriter, Sign, ZipMember
 from archiver.warc.members import DamagedRecord
-from archiver.warc.reader import Record, scan
+from archiver.warc.reader import scan
 from archiver.warc.warcinfo import ForgedRecords
 
 ROOM = 256 << 10  # bytes for the description of a package
@@ -111,6 +119,7 @@ class PackOptions:
     text: bool = True
     split: int | None = None  # maximum size of a package in bytes
     sign: Sign | None = None
+    lists: Callable[[str], bool] = lambda _url: True  # tells by its URL if a page is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +311,8 @@ class _Packing:
                     damage.append(f"{warc.path}: {item}")
                     del damage[MOST_DAMAGE:]
                 else:
-                    self._add(item, found)
-            for page in self._finder.finish():
-                found.add(page)
+                    self._add(self._finder.add(item), found)
+            self._add(self._finder.finish(), found)
             copied.rest()
         if member.size != warc.size:
             raise _changed(warc.path)
@@ -317,8 +325,8 @@ class _Packing:
             self._reported = done
             self._report(PackProgress(done, self._total, self._file, len(self._contents.warcs)))
 
-    def _add(self, record: Record, found: PageLists) -> None:
-        for page in self._finder.add(record):
+    def _add(self, pages: Iterable[PageRow], found: PageLists) -> None:
+        for page in filter(lambda one: self._options.lists(one.url), pages):
             found.add(page)
 
 

@@ -1,0 +1,215 @@
+"""Select the captures of some hosts: a collection of its own, which is packed in place of the whole.
+
+Records are copied byte for byte, with the warcinfo record of their file. A revisit needs the record that it refers to,
+so that comes along from any host; it is no page. Damaged records and logs are left out. The collection is on the disk
+of the package until that is written.
+"""
+
+import shutil
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from archiver import url
+from archiver.collection.layout import Layout
+from archiver.collection.lookup import Holdings, names
+from archiver.collection.reindex import rebuild
+from archiver.errors import ArchiveError, ConfigError
+from archiver.storage import DRAFT, storage
+from archiver.tools.wacz.contents import PackContents, read_contents
+from archiver.warc.cdxj import IndexEntry, is_revisit
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record, scan
+from archiver.warc.records import referred, target_of
+from archiver.warc.warcinfo import ForgedRecords
+
+BELOW = "*."  # begins the pattern of a domain and all hosts below it
+VIEW = "urn:view:"  # begins the URI of a picture of a page
+LOOKUP = "dns:"  # begins the URI of a look-up of a host
+REMEMBERED = 100  # records to which one without a URL may belong: its neighbours
+_PIECE = 1 << 20
+
+Report = Callable[[int, int], None]  # gets the number of a file, and that of all
+
+
+@dataclass(frozen=True, slots=True)
+class HostSelection:
+    """Hosts, and domains with all hosts below them."""
+
+    hosts: frozenset[str]
+    domains: frozenset[str]
+
+    @classmethod
+    def parse(cls, given: Iterable[str]) -> Self:
+        """Return the selection of the hosts and patterns *given*. Raises `ConfigError` if one is neither."""
+        hosts, domains = set[str](), set[str]()
+        for text in given:
+            name = text.strip().removeprefix(BELOW)
+            address = None if set(name) & set("/?#@*\\") else url.canonical(f"http://{name}/")
+            if not name or address is None:
+                raise ConfigError(f"--host {text!r} is not a host; write it like example.org or *.example.org")
+            (domains if text.strip().startswith(BELOW) else hosts).add(url.authority(address))
+        return cls(frozenset(hosts), frozenset(domains))
+
+    def covers(self, address: str) -> bool:
+        """Return True if the host of the URL *address* is selected."""
+        found = names(address)
+        return not self.hosts.isdisjoint(found) or any(
+            f".{name}".endswith(f".{domain}") for name in found for domain in self.domains
+        )
+
+    def entries(self, holdings: Holdings) -> Iterator[IndexEntry]:
+        """Yield the captures in *holdings* that are selected; twice if two patterns match."""
+        of_hosts = map(holdings.of_host, sorted(self.hosts))
+        return chain.from_iterable(chain(of_hosts, map(holdings.of_domain, sorted(self.domains))))
+
+    def __str__(self) -> str:
+        """Return what the user gave."""
+        return " or ".join(sorted([*self.hosts, *(f"{BELOW}{domain}" for domain in self.domains)]))
+
+
+@contextmanager
+def selected(
+    contents: PackContents, wanted: HostSelection, output: Path, report: Report
+) -> Iterator[tuple[PackContents, list[str]]]:
+    """Yield what *contents* has of the hosts *wanted*, in a folder beside *output*, and the damage that is left out."""
+    originals = _originals(contents.directory, wanted)
+    folder = output.with_name(f"{output.name}.hosts{DRAFT}")
+    layout = Layout(folder)
+    damage: list[str] = []
+    try:
+        with storage(folder):
+            shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+            layout.archive.mkdir(parents=True)
+        for number, warc in enumerate(contents.warcs, 1):
+            report(number, len(contents.warcs))
+            sieve = _Sieve(wanted, originals[warc.path.name])
+            _copy(warc.path, layout.archive / warc.path.name, sieve)
+            damage += [f"{warc.path}: {each}" for each in sieve.damage]
+        if not any(layout.archive.iterdir()):
+            raise ConfigError(f"{contents.directory} holds no undamaged capture of {wanted}")
+        rebuild(folder)
+        yield read_contents(folder), damage
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _originals(directory: Path, wanted: HostSelection) -> defaultdict[str, set[int]]:
+    """Return the places of the records that revisits of the hosts *wanted* refer to, by WARC file."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    count = 0
+    with Holdings.open(directory) as holdings:
+        for entry in wanted.entries(holdings):
+            count += 1
+            for original in _originals_of(holdings, entry) if is_revisit(entry) else ():
+                found[original.filename].add(original.offset)
+    if not count:
+        raise ConfigError(f"{directory} holds no capture of {wanted}")
+    return found
+
+
+def _originals_of(holdings: Holdings, revisit: IndexEntry) -> Iterator[IndexEntry]:
+    """Yield the captures in which programs find the payload of *revisit*: by its digest, and by what it refers to."""
+    with suppress(ArchiveError, DamagedRecord, OSError):
+        if (best := holdings.original(revisit)) is not None:
+            yield best
+        with holdings.record(revisit) as record:
+            named = referred(record)
+        date = named.date.translate(_DIGITS_ONLY)[:14]
+        address = url.canonical(named.url) or named.url
+        yield from (each for each in holdings.of_url(address) if date and each.timestamp[:14] == date)
+
+
+_DIGITS_ONLY = str.maketrans("", "", "-:TZ")
+
+
+class _Sieve:
+    """Finds the parts of one WARC file that are wanted."""
+
+    def __init__(self, wanted: HostSelection, originals: Collection[int]) -> None:
+        self._wanted = wanted
+        self._originals = originals
+        self._ids: deque[str] = deque(maxlen=REMEMBERED)  # of records that were wanted, the last ones
+        self.damage: list[DamagedRecord] = []
+
+    def parts(self, file: BinaryIO) -> Iterator[tuple[int, int]]:
+        """Yield the start and end of each part of *file* that is wanted, and before them their warcinfo record."""
+        info: tuple[int, int] | None = None
+        for kind, start, end in self._members(file):
+            if kind == "info":
+                info = start, end
+                continue
+            if info is not None:
+                yield info
+                info = None
+            yield start, end
+
+    def _members(self, file: BinaryIO) -> Iterator[tuple[str, int, int]]:
+        """Yield the kind ("info" or "wanted"), start and end of each record, or of each gzip member with several."""
+        forged = ForgedRecords(file)
+        start, kind, read = 0, "", False
+        for item in scan(file):
+            if forged.is_forged(item):
+                continue
+            if item.offset != start:
+                if kind:
+                    yield kind, start, item.offset
+                start, kind, read = item.offset, "", False
+            if isinstance(item, DamagedRecord):
+                if kind or not read:  # else the header says that it is of another host
+                    self.damage.append(item)
+                kind = ""
+                continue
+            read = True
+            if self._takes(item):
+                kind = "wanted"
+            elif item.type == "warcinfo":
+                kind = kind or "info"
+        if kind:
+            yield kind, start, file.seek(0, 2)
+
+    def _takes(self, record: Record) -> bool:
+        if target := target_of(record):
+            if self._wanted.covers(_page_of(target)):
+                self._ids.append(record.first("WARC-Record-ID") or "")
+                return True
+            return record.type in ("response", "resource") and record.offset in self._originals
+        return any(name in self._ids for name in (*record.all("WARC-Concurrent-To"), *record.all("WARC-Refers-To")))
+
+
+def _page_of(target: str) -> str:
+    """Return the URL to which the record with the URI *target* belongs: mostly itself."""
+    return f"http://{target.removeprefix(LOOKUP)}/" if target.startswith(LOOKUP) else target.removeprefix(VIEW)
+
+
+def _copy(path: Path, target: Path, sieve: _Sieve) -> None:
+    """Copy the parts of the WARC file at *path* that *sieve* finds to *target*, if there are any."""
+    with storage(path):
+        scanned, source = path.open("rb"), path.open("rb")
+    with scanned, source:
+        parts = sieve.parts(scanned)
+        first = next(parts, None)
+        if first is None:
+            return
+        with storage(target), target.open("wb") as file:
+            for start, end in chain((first,), parts):
+                file.writelines(_pieces(path, source, start, end))
+
+
+def _pieces(path: Path, file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of *file*, which is at *path*, from *start* to *end*."""
+    file.seek(start)
+    left = end - start
+    while left:
+        with storage(path):
+            piece = file.read(min(_PIECE, left))
+        if not piece:
+            raise ArchiveError(
+                f"{path}: it became shorter while it was packed; pack it again when nothing writes to it"
+            )
+        yield piece
+        left -= len(piece)
