@@ -3,28 +3,31 @@
 A stopped crawl is locked meanwhile. A running one looks every second whether another process has changed its database.
 """
 
-from collections.abc import Callable, Collection, Coroutine, Sequence
+import shutil
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from archiver import humanize
 from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
 from archiver.cli.explain import canonical_url, find_in_crawl, say_if_without_scheme, with_other_scheme
-from archiver.cli.options import crawl_argument, define_command, host_option, last_status_option
-from archiver.cli.terminal import ProgressLine, result
+from archiver.cli.options import crawl_argument, define_command, host_option, last_status_option, output_option
+from archiver.cli.terminal import ProgressLine, result, say
 from archiver.cli.urls import status_ranges
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
 from archiver.frontier import machines, url_lookup
 from archiver.frontier.connection import Reader
+from archiver.frontier.figures import MICRO
 from archiver.frontier.port import Selection
 from archiver.frontier.retry import chosen_patterns, held_patterns
-from archiver.humanize import printable, volume
+from archiver.humanize import iso, printable, volume
 from archiver.model import ExitCode, State
+from archiver.storage import replace_file, storage
 
 if TYPE_CHECKING:
     from archiver.frontier.sqlite import SqliteFrontier
@@ -80,7 +83,7 @@ def retry_held(place: Path | str, wanted: Sequence[str]) -> ExitCode:
     return ExitCode.DONE
 
 
-def forget(name: str, place: Path | str, *, dry_run: bool, force: bool) -> ExitCode:
+def forget(name: str, place: Path | str, *, output: Path | None, dry_run: bool, force: bool) -> ExitCode:
     """Write the machine *name* off: queue the URLs again whose only captures were in its lost files."""
     crawl = named_crawl(place)
     settings = check_changeable(crawl)
@@ -95,6 +98,8 @@ def forget(name: str, place: Path | str, *, dry_run: bool, force: bool) -> ExitC
         stored = _stored(settings, written)
         lost = [file.name for file in written if file.name not in stored]
         found = machines.losses(db, lost)
+        if (path := _losses_path(crawl, output, dry_run=dry_run)) is not None:
+            _write_losses(path, name, machines.lost_captures(db, lost), keep=output is None)
     for file in written:
         result(f"{'lost' if file.name in lost else 'stored'}  {volume(file.size):>9}  {file.name}")
     if dry_run:
@@ -108,6 +113,43 @@ def forget(name: str, place: Path | str, *, dry_run: bool, force: bool) -> ExitC
     count = _change(crawl, write_off)
     result(f"{name} is written off; {_counted(count)} queued again{resume_hint(count, crawl, running=False)}")
     return ExitCode.DONE
+
+
+def _losses_path(crawl: NamedCrawl, output: Path | None, *, dry_run: bool) -> Path | None:
+    """Return the file for the list of what is lost; None if the user names none and there is no folder of reports."""
+    from archiver.tools.report.files import WRITTEN_OFF
+
+    if output is not None or crawl.layout is None or dry_run:
+        return output
+    with storage(crawl.layout.reports):
+        crawl.layout.reports.mkdir(exist_ok=True)
+    return crawl.layout.reports / f"{WRITTEN_OFF}.tsv"
+
+
+def _write_losses(path: Path, machine: str, lost: Iterable[machines.LostCapture], *, keep: bool) -> None:
+    """Write one line for each *lost* capture of *machine* to *path*; *keep*: after the lines that it has."""
+    from archiver.tools.report.files import WRITTEN_OFF_COLUMNS
+
+    count = 0
+
+    def fill(file: BinaryIO) -> None:
+        nonlocal count
+        if keep and path.exists():
+            with path.open("rb") as known:
+                shutil.copyfileobj(known, file)
+        else:
+            file.write(_line(WRITTEN_OFF_COLUMNS))
+        for each in lost:
+            date = iso(each.timestamp / MICRO) or ""
+            file.write(_line((each.url, each.lost, each.file, date, str(each.status), machine)))
+            count += 1
+
+    replace_file(path, fill)
+    say(f"archiver: {humanize.count(count, 'lost capture')} listed in {path}")
+
+
+def _line(cells: Sequence[str]) -> bytes:
+    return ("\t".join(printable(cell, len(cell)) for cell in cells) + "\n").encode()
 
 
 def _nothing(_digests: Collection[str]) -> Collection[str]:
@@ -238,14 +280,16 @@ FORGET = define_command(
     """Write off a machine that does not come back.
 
     Of a crawl in PostgreSQL that machines share. WARC files of the machine that the store holds stay; what was only on
-    its disk is lost, and these URLs are queued again. Prints each file and the number of URLs.
+    its disk is lost, and these URLs are queued again. Prints each file and the number of URLs, and lists each lost
+    capture in DIR/reports/written-off.tsv.
     """,
     [
         click.Argument(["name"], metavar="NAME"),
         crawl_argument(),
+        output_option("FILE", "Write the list of lost captures to FILE. Needed for a list with ADDRESS or --dry-run."),
         click.Option(["--dry-run"], is_flag=True, help="Print what would be lost, and change nothing."),
         click.Option(["--force"], is_flag=True, help="Also a machine that is alive, as far as the database knows."),
     ],
     ("archiver forget worker-3 postgresql://crawl@db.example/crawl --dry-run", "look what its disk alone held"),
-    ("archiver forget worker-3 postgresql://crawl@db.example/crawl", "fetch that again"),
+    ("archiver forget worker-3 postgresql://crawl@db.example/crawl -o lost.tsv", "fetch that again, and list it"),
 )

@@ -9,7 +9,7 @@ locks.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +33,26 @@ WHERE warc IN (SELECT id FROM warcs WHERE name IN (SELECT value FROM json_each(?
 LOST_URLS = """
 SELECT DISTINCT urls.id, urls.priority FROM captures JOIN urls ON urls.id = captures.url
 WHERE warc IN (SELECT id FROM warcs WHERE name IN (SELECT value FROM json_each(?))) ORDER BY urls.id
+"""
+LOST_CAPTURES = """
+SELECT urls.url, warcs.name, captures.timestamp, captures.status FROM captures
+JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
+WHERE warcs.name IN (SELECT value FROM json_each(?)) ORDER BY urls.id, captures.timestamp
+"""
+# Their own records are there, but all those with their payload are in lost files.
+LOST_PAYLOADS = """
+SELECT urls.url, warcs.name, visit.timestamp, visit.status FROM urls
+JOIN captures AS visit ON visit.url = urls.id JOIN warcs ON warcs.id = visit.warc
+WHERE visit.revisit = 'identical-payload-digest' AND urls.state = 'archived' AND NOT EXISTS (
+    SELECT 1 FROM captures AS stored
+    WHERE substr(stored.payload_digest, -8) = substr(visit.payload_digest, -8) AND stored.revisit = ''
+      AND stored.truncated = '' AND stored.payload_length > 0 AND stored.status / 100 <> 3
+      AND stored.payload_digest = visit.payload_digest
+      AND stored.warc NOT IN (SELECT id FROM warcs WHERE name IN (SELECT value FROM json_each(:files)))
+) AND NOT EXISTS (
+    SELECT 1 FROM captures AS lost WHERE lost.url = urls.id
+      AND lost.warc IN (SELECT id FROM warcs WHERE name IN (SELECT value FROM json_each(:files)))
+) ORDER BY urls.id, visit.timestamp
 """
 TAKE_OUT = (
     "DELETE FROM captures WHERE warc IN (SELECT id FROM warcs WHERE name IN (SELECT value FROM json_each(?)))",
@@ -154,6 +174,16 @@ class Losses(NamedTuple):
     urls: int  # with such a capture, which are due again
 
 
+class LostCapture(NamedTuple):
+    """A capture that must be fetched again."""
+
+    url: str
+    lost: str  # "capture": its record is in a lost file; "payload": it is a revisit of such a record
+    file: str  # with its record
+    timestamp: int  # microseconds since the epoch
+    status: int
+
+
 def _names(machine: str) -> dict[str, str]:
     """Return the name of *machine* and the pattern of those of its crawlers."""
     return {"machine": machine, "crawlers": f"{machine}~%"}
@@ -168,6 +198,15 @@ def files_of(db: Reader, machine: str) -> list[WrittenFile]:
 def losses(db: Reader, files: Sequence[str]) -> Losses:
     """Return the number of records in *files*."""
     return Losses(*db.execute(LOSSES, (json.dumps(list(files)),)).fetchone())
+
+
+def lost_captures(db: Reader, files: Sequence[str]) -> Iterator[LostCapture]:
+    """Yield the captures whose record or payload is in *files*."""
+    which = json.dumps(list(files))
+    for url, file, timestamp, status in db.execute(LOST_CAPTURES, (which,)):
+        yield LostCapture(url, "capture", file, timestamp, status)
+    for url, file, timestamp, status in db.execute(LOST_PAYLOADS, {"files": which}):
+        yield LostCapture(url, "payload", file, timestamp, status)
 
 
 def forget(db: Connection, machine: str, files: Sequence[str]) -> Losses:

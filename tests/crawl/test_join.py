@@ -5,6 +5,7 @@ import signal
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from time import monotonic, sleep
 
 import psycopg
@@ -18,6 +19,7 @@ from fixtures.flag import Gate
 from fixtures.postgres import DataFolder, PostgresServer, folder
 from fixtures.rawserver import Answer, RawServer
 from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
+from fixtures.sites import ok, page
 
 pytestmark = pytest.mark.postgres
 GATED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n<p>The gate</p>"
@@ -269,6 +271,46 @@ def test_a_directory_may_be_moved(tmp_path: Path, address: str) -> None:
     verified(tmp_path / "moved")
 
 
+CAPTURES_OF_SECOND = """
+SELECT urls.url, warcs.name FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
+WHERE warcs.machine = 'second'
+"""
+
+
+def listed_losses(text: str) -> list[tuple[str, ...]]:
+    """Return URL, what is lost, and file of each line in a list of losses."""
+    head, *lines = (line.split("\t") for line in text.splitlines())
+    assert head == ["url", "lost", "file", "date", "status", "machine"]
+    assert all(line[5] == "second" for line in lines)
+    return sorted(tuple(line[:3]) for line in lines)
+
+
+def test_what_revisits_a_lost_record_is_lost_too(tmp_path: Path, address: str) -> None:
+    """Lists of several machines follow each other, and the report has them."""
+    same = ok(Random(1).randbytes(3000), "image/png")
+    with RawServer({"/": ok(page("Home", ["/a", "/b"])), "/a": same, "/b": same}) as server:
+        crawl = ("crawl", "-o", "one", *OPTIONS, "--warc-size", "1k", "--frontier", address, server.url())
+        assert archiver(*crawl, cwd=tmp_path).returncode == ExitCode.DONE
+    with_payload = "SELECT url, warc FROM captures WHERE status = 200 AND mime = 'image/png' AND revisit = ''"
+    (stored,) = rows(tmp_path / "one", with_payload)
+    urls = {row[0]: str(row[1]) for row in rows(tmp_path / "one", "SELECT id, url FROM urls")}
+    other = {server.url("/a"), server.url("/b")} - {urls[stored[0]]}
+    with psycopg.connect(address) as db:
+        db.execute("INSERT INTO machines (name, directory, joined, seen) VALUES ('second', 'there:/two', 0, 0)")
+        db.execute("UPDATE warcs SET machine = 'second' WHERE id = %s", (stored[1],))
+    ran = archiver("forget", "second", "one", cwd=tmp_path)
+    assert "second is written off; 2 URLs queued again" in ran.stdout, ran.stderr
+    listed = (tmp_path / "one/reports/written-off.tsv").read_text()
+    assert [line[:2] for line in listed_losses(listed)] == sorted([(urls[stored[0]], "capture"), (*other, "payload")])
+    (first,) = rows(tmp_path / "one", "SELECT name FROM machines WHERE name <> 'second'")
+    ran = archiver("forget", str(first[0]), "one", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    more = (tmp_path / "one/reports/written-off.tsv").read_text()
+    assert more.startswith(listed)
+    assert f"\t{first[0]}\n" in more.removeprefix(listed)
+    assert "written-off" in archiver("report", "one", "--json", cwd=tmp_path).stdout
+
+
 @pytest.mark.parametrize("store", [False, True])
 def test_a_machine_that_never_comes_back_is_written_off(tmp_path: Path, address: str, *, store: bool) -> None:
     """Only what was on its disk alone is fetched again, and it cannot join any more."""
@@ -297,10 +339,21 @@ def test_a_machine_that_never_comes_back_is_written_off(tmp_path: Path, address:
             assert ran.returncode == ExitCode.USAGE
             assert "second is alive; stop it, or say --force" in ran.stderr
             before = rows(one, "SELECT name FROM warcs WHERE machine = 'second' AND closed = 1")
-            ran = archiver("forget", "second", address, "--force", "--dry-run", cwd=tmp_path)
+            dry = ("--force", "--dry-run")
+            ran = archiver("forget", "second", address, *dry, "-o", "lost.tsv", cwd=tmp_path)
             assert "would be queued again" in ran.stdout, ran.stderr
-            ran = archiver("forget", "second", address, "--force", cwd=tmp_path)
+            listed = (tmp_path / "lost.tsv").read_text()
+            assert archiver("forget", "second", "one", *dry, cwd=tmp_path).returncode == 0
+            assert not (one / "reports").exists()
+            held = rows(one, CAPTURES_OF_SECOND)
+            ran = archiver("forget", "second", "one", "--force", cwd=tmp_path)
             assert ran.returncode == 0, ran.stderr
+            assert (one / "reports/written-off.tsv").read_text() == listed
+            kept_files = {name for (name,) in before} if store else set()
+            assert listed_losses(listed) == sorted(
+                (url, "capture", file) for url, file in held if file not in kept_files
+            )
+            assert f"{listed.count(chr(10)) - 1} lost captures listed in one/reports/written-off.tsv" in ran.stderr
             assert "second is written off; " in ran.stdout
             left = rows(one, "SELECT name FROM warcs WHERE machine = 'second'")
             assert left == (before if store else [])

@@ -168,7 +168,7 @@ def test_every_place_is_there() -> None:
 
 
 def test_every_report_is_there() -> None:
-    assert {*TABLES, "changes", files.IN_REPLAY} == set(report.TITLES)
+    assert {*TABLES, "changes", *files.OF_COMMANDS} == set(report.TITLES)
     text = inspect.getsource(files.heritrix_reports)
     assert {name for name, _ in reference.HERITRIX_REPORTS} == set(re.findall(r'yield "([a-z-]+\.txt)"', text))
     assert set(reference.CHANGES) == {what.value for what in changes.UrlChange}

@@ -27,7 +27,7 @@ from archiver.config.toml import toml_value  # noqa: E402
 from archiver.errors import Failure  # noqa: E402
 from archiver.model import ExitCode  # noqa: E402
 from archiver.tools.report import changes, report  # noqa: E402
-from archiver.tools.report.files import IN_REPLAY, IN_REPLAY_COLUMNS, TABLES  # noqa: E402
+from archiver.tools.report.files import OF_COMMANDS, TABLES  # noqa: E402
 from archiver.tools.verify.findings import CODES  # noqa: E402
 from fixtures import reference  # noqa: E402
 from fixtures.command_definitions import COMMANDS  # noqa: E402
@@ -165,7 +165,7 @@ def reports_page() -> str:
     """Return the reports, their columns, and the fields of crawl.log."""
     heads = {name: head for name, (head, _) in TABLES.items()} | {
         "changes": changes.COLUMNS,
-        IN_REPLAY: IN_REPLAY_COLUMNS,
+        **OF_COMMANDS,
     }
     tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), report.TITLES[name][1]) for name in heads]
     failures = [(f"`{each.value}`", str(each.heritrix_code), reference.FAILURES[each]) for each in Failure]

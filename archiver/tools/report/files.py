@@ -52,6 +52,9 @@ PAGE = "report.html"
 BROKEN_PAGES_COLUMNS = ("url", "status", "linked_from")
 IN_REPLAY = "missing-in-replay"
 IN_REPLAY_COLUMNS = ("url", "method", "kind", "pages", "first_page", "volatile", "state")
+WRITTEN_OFF = "written-off"
+WRITTEN_OFF_COLUMNS = ("url", "lost", "file", "date", "status", "machine")
+OF_COMMANDS = {IN_REPLAY: IN_REPLAY_COLUMNS, WRITTEN_OFF: WRITTEN_OFF_COLUMNS}  # tables that other commands write
 PAGES_READ = 5000  # about a second
 MAX_SEARCHED = 10_000  # broken pages for which more links are searched
 LINKS_KEPT = 10  # per broken page
@@ -116,8 +119,9 @@ def _open_tables(
         compared = None if memory is None else changes.ChangeReport(db, memory)
         if compared is not None:
             parts.append(("changes", changes.COLUMNS, compared.rows()))
-        if crawl.layout is not None and (looked := crawl.layout.reports / f"{IN_REPLAY}.tsv").exists():
-            parts.append((IN_REPLAY, IN_REPLAY_COLUMNS, _looked(looked)))
+        for name, columns in OF_COMMANDS.items():
+            if crawl.layout is not None and (path := crawl.layout.reports / f"{name}.tsv").exists():
+                parts.append((name, columns, _written(path, len(columns))))
         yield parts, compared
 
 
@@ -140,12 +144,12 @@ def _write(path: Path, text: Iterable[str]) -> None:
     replace_file(path, lambda file: file.writelines(piece.encode() for piece in text))
 
 
-def _looked(path: Path) -> Iterator[Row]:
-    """Yield the rows that the last `archiver look` wrote to *path*."""
+def _written(path: Path, columns: int) -> Iterator[Row]:
+    """Yield the rows that a command wrote to *path*."""
     with suppress(FileNotFoundError), storage(path), open_file(path) as file:
         file.readline(_WIDTH)  # the names of the columns
         while line := file.readline(_WIDTH):
-            yield tuple(line.decode("utf-8", "replace").rstrip("\n").split("\t")[: len(IN_REPLAY_COLUMNS)])
+            yield tuple(line.decode("utf-8", "replace").rstrip("\n").split("\t")[:columns])
 
 
 def _hosts(db: Reader, _found: Summary) -> Iterator[Row]:

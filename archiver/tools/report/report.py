@@ -203,6 +203,10 @@ TITLES = {  # title and note of each table
         "Missing in the replay",
         "URLs that pages asked for in a browser and the archive lacked, when archiver look was run last.",
     ),
+    "written-off": (
+        "Written off",
+        "What was lost with a machine, and queued again by archiver forget: captures, and payloads of their revisits.",
+    ),
     "truncated": ("Truncated captures", "Incomplete captures, with the reason from WARC-Truncated."),
     "slowest-hosts": ("Slowest hosts", "The 50 hosts with the slowest responses on average."),
     "revisits": ("Revisits", "Captures whose payload was not stored again, and the bytes that this saved."),
