@@ -39,6 +39,7 @@ FLAGS = (
     "--password-store=basic",
     "--use-mock-keychain",
 )
+PROFILE = "archiver-browser-"  # begins the names of profiles; the number of our process follows
 IN, OUT = 3, 4  # descriptors of the pipe in the browser
 CLOSING_TIME = 10.0  # seconds to end in order
 CLOSING_STEP = 0.05
@@ -80,7 +81,8 @@ class Chromium:
     """
 
     def __init__(self, command: Sequence[str], *words: str, network: bool) -> None:
-        self._profile = tempfile.TemporaryDirectory(prefix="archiver-browser-", ignore_cleanup_errors=True)
+        _remove_left_profiles()
+        self._profile = tempfile.TemporaryDirectory(prefix=f"{PROFILE}{os.getpid()}-", ignore_cleanup_errors=True)
         self._errors = (Path(self._profile.name) / "stderr").open("w+b")
         theirs_in, self.write_end = _pipe()
         self.read_end, theirs_out = _pipe()
@@ -153,6 +155,15 @@ class Chromium:
             os.close(end)
         self._errors.close()
         self._profile.cleanup()
+
+
+def _remove_left_profiles() -> None:
+    """Remove the profiles of processes of this user that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{PROFILE}*-*"):
+        process = path.name.removeprefix(PROFILE).partition("-")[0]
+        with suppress(OSError, ValueError):
+            if path.lstat().st_uid == os.getuid() and not Path(f"/proc/{int(process)}").exists():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _pipe() -> tuple[int, int]:

@@ -75,6 +75,7 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
         text=arguments.text,
         split=split,
         sign=signer,
+        shown=_shown_titles(directory),
     )
     options = options if hosts is None else replace(options, lists=hosts.covers)
     with ProgressLine() as progress_line, _selected(contents, hosts, output, progress_line) as chosen:
@@ -219,6 +220,15 @@ def _is_held(other: Path, held: set[str]) -> bool:
     """Return whether the WARC files of the collection *other* are all among the files *held*."""
     names = {path.name for path in Layout(other).archive.glob("*.warc*")}
     return bool(names) and names <= held
+
+
+def _shown_titles(directory: Path) -> dict[str, str]:
+    """Return the titles that pages had in a browser, by URL; none without a crawl."""
+    from archiver.frontier import totals, views
+
+    with suppress(ArchiveError, ConfigError), totals.open_totals(directory) as db:  # a package needs no database
+        return views.titles(db)
+    return {}
 
 
 def _run(directory: Path, **chosen: Any) -> int:

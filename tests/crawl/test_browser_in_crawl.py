@@ -1,11 +1,13 @@
 """`--browser`: pages are shown while the crawl runs, and what their scripts ask for is fetched by the crawl."""
 
+import json
 import signal
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -105,6 +107,10 @@ def test_an_application_is_archived_whole(tmp_path: Path, site: RawServer) -> No
     check_whole(tmp_path, site)
     titles = "SELECT title FROM views JOIN urls ON urls.id = views.url WHERE urls.url LIKE '%/item/3'"
     assert rows(tmp_path / "c", titles) == [("Item 3",)]
+    assert archiver("pack", "c", "-o", "c.wacz", cwd=tmp_path).returncode == ExitCode.DONE
+    with ZipFile(tmp_path / "c.wacz") as package:
+        pages = [json.loads(line) for line in package.read("pages/extraPages.jsonl").splitlines()[1:]]
+    assert {page["title"] for page in pages} == {f"Item {n}" for n in range(ITEMS)}
 
 
 def test_a_crawl_without_a_browser_says_what_one_may_find(tmp_path: Path, site: RawServer) -> None:

@@ -10,9 +10,9 @@ others as required.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -120,6 +120,7 @@ class PackOptions:
     split: int | None = None  # maximum size of a package in bytes
     sign: Sign | None = None
     lists: Callable[[str], bool] = lambda _url: True  # tells by its URL if a page is listed
+    shown: Mapping[str, str] = field(default_factory=dict)  # titles that scripts have set, by URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +238,9 @@ class _Packing:
         self._options = options
         self._contents = contents
         self._report = report
-        self._finder = PageFinder(text=options.text, reader=reader)
+        self._finder = PageFinder(text=options.text, reader=reader, shown=options.shown)
         self._total = sum(warc.size for warc in contents.warcs)
-        self._done = 0
-        self._reported = 0
+        self._done = self._reported = 0  # bytes
         self._file = 0
 
     def close(self) -> None:

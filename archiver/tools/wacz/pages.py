@@ -13,14 +13,14 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from isal import isal_zlib
@@ -37,6 +37,7 @@ from archiver.warc.reader import Record
 from archiver.warc.records import ACCEPT_LANGUAGE, parse_date, target_of
 from archiver.warc.resources import mime_of
 
+NO_TITLES: Mapping[str, str] = MappingProxyType({})
 MAX_STORED = 4 << 20  # bytes of a stored response from which text is read
 WAITING = 8  # captures that wait for their metadata record: it follows directly, unless two writers mix
 REMEMBERED = 10_000  # titles by payload, for revisits; hosts; seeds
@@ -103,12 +104,13 @@ def format_date(timestamp: int) -> str:
 class PageFinder:
     """Finds the pages of one WARC file after another; *text* says whether their text is wanted.
 
-    *reader* limits the time per page. `close` closes the reader.
+    *reader* limits the time per page. `close` closes the reader. *shown*: titles that scripts have set, by URL.
     """
 
-    def __init__(self, *, text: bool, reader: DocumentReader) -> None:
+    def __init__(self, *, text: bool, reader: DocumentReader, shown: Mapping[str, str] = NO_TITLES) -> None:
         self._read_text = partial(page_title.read_page_text, text=text)
         self._reader = reader
+        self._shown = shown
         self._waiting: dict[str, PageRow] = {}
         self._titles: dict[str, str] = {}
         self._hosts: set[str] = set()
@@ -198,7 +200,7 @@ class PageFinder:
         digest = record.first("WARC-Payload-Digest")
         if digest and read.title and len(self._titles) < REMEMBERED:
             self._titles[digest] = read.title
-        return replace(page, html=True, title=read.title, text=read.text)
+        return replace(page, html=True, title=self._shown.get(page.url) or read.title, text=read.text)
 
     def _revisit(self, record: Record, address: str) -> PageRow | None:
         page = _bare(record, address, read_beginning(record.pieces())[1])
