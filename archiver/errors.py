@@ -36,6 +36,7 @@ class Failure(StrEnum):
     TRAP = "trap"
     PRIVATE = "private"
     PROXY = "proxy"
+    RULE = "rule"
 
     @property
     def heritrix_code(self) -> int:
@@ -54,6 +55,7 @@ _HERITRIX_CODES = {
     Failure.ROBOTS: -61,
     Failure.TRAP: -5003,  # "blocked due to exceeding an established quota"
     Failure.PROXY: -2,
+    Failure.RULE: -5000,  # "out of scope upon reexamination"
     Failure.PRIVATE: -5001,  # "blocked from fetch by user setting": nothing failed, and another setting allows it
 }
 

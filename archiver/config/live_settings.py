@@ -63,6 +63,13 @@ def with_live_values(settings: Settings, given: Iterable[str]) -> Settings:
     return with_values(settings, live_values(given, settings))
 
 
+def with_exclude(settings: Settings, regex: str, *, undo: bool) -> Settings:
+    """Return *settings* with the pattern *regex* among those that exclude URLs; with *undo*, without it."""
+    known = settings.scope.exclude
+    kept = tuple(one for one in known if one != regex) if undo else tuple(dict.fromkeys((*known, regex)))
+    return replace(settings, scope=replace(settings.scope, exclude=kept))
+
+
 def with_rule(rules: Sequence[HostRule], new: HostRule) -> tuple[HostRule, ...]:
     """Return *rules* with *new* before them, without what it replaces in a rule of the same pattern."""
     if wrong := [key for key, _ in new.given if key not in LIVE_FOR_HOSTS]:

@@ -61,7 +61,7 @@ class TakenOrders:
                 return "the crawl goes on"
             case _:
                 if order.id > self._known:
-                    await self._live.put(order.arguments)
+                    await self._live.put(order)
                 return "in force"
 
 

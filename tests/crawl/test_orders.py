@@ -15,7 +15,7 @@ from archiver.frontier.orders.table import NewOrder, Verb
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 from archiver.warc.resources import PLACE
-from fixtures.archives import resources
+from fixtures.archives import resources, rows
 from fixtures.command import archiver, ended, running, said
 from fixtures.forks import Forks
 from fixtures.postgres import PostgresServer
@@ -199,3 +199,62 @@ def test_paused_crawlers_end_when_a_supervisor_is_killed_that_has_not_read_their
             process.kill()
             process.communicate(timeout=60)  # until the last crawler has closed the pipes
     assert json.loads(did("status", "--json", cwd=tmp_path))["state"] == "stopped"
+
+
+def test_excluded_is_what_the_preview_says_and_undo_is_exact(tmp_path: Path, way: tuple[str, ...]) -> None:
+    routes = site(200)
+    routes["/b/199"] = ok(page("late", ["/a/late"]))
+    queue = "SELECT id, url, state, due, tries, priority, failure, note FROM urls ORDER BY id"
+    with RawServer(routes, hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        with running("crawl", *OPTIONS, *way, *seeds, cwd=tmp_path) as process:
+            server.log.holds(60).wait()
+            did("pause", cwd=tmp_path)
+            wait_until_settled(tmp_path, len(server.log))
+            before = rows(tmp_path / "c", queue)
+            waits = {row[1] for row in before if row[2] == "waiting"}
+            wanted = {text for text in waits if "/a/" in str(text)}
+            shown = did("exclude", "/a/", "--dry-run", cwd=tmp_path)
+            assert shown.startswith(f"{len(wanted)} of {len(waits)} waiting URLs would be excluded")
+            assert rows(tmp_path / "c", queue) == before
+            assert did("exclude", "/a/", cwd=tmp_path) == f"{len(wanted)} waiting URLs excluded\n"
+            assert excluded(tmp_path) == wanted
+            assert did("retry", cwd=tmp_path).startswith("0 URLs queued again")
+            assert did("exclude", "/a/", "--undo", cwd=tmp_path) == f"{len(wanted)} URLs wait again\n"
+            assert rows(tmp_path / "c", queue) == before
+            did("exclude", "/a/", cwd=tmp_path)
+            did("go", cwd=tmp_path)
+            code, err = ended(process)
+    assert code == ExitCode.DONE, err
+    assert excluded(tmp_path) == wanted  # and no link of a page that was fetched since has come in
+    assert not wanted & {server.url(row.target, row.host) for row in server.log}
+    assert "rule" in did("urls", "--state", "excluded", "--why", cwd=tmp_path)
+
+
+def excluded(folder: Path) -> set[object]:
+    """Return the URLs that are excluded."""
+    return {text for (text,) in rows(folder / "c", "SELECT url FROM urls WHERE state = 'excluded'")}
+
+
+def wait_until_settled(folder: Path, asked: int) -> None:
+    """Wait until the answers to so many requests are committed."""
+    for _ in range(600):
+        if rows(folder / "c", "SELECT count(*) FROM urls WHERE state <> 'waiting'") == [(asked,)]:
+            return
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("(",), "REGEX: '(' is not a regular expression"),
+        (("/a/", "--undo"), "/a/ is not a rule of this crawl"),
+        (("/a/", "--undo", "--dry-run"), "--dry-run cannot be used with --undo"),
+    ],
+)
+def test_a_bad_rule_changes_nothing(crawled: Path, words: tuple[str, ...], says: str) -> None:
+    ran = archiver("exclude", "c", *words, cwd=crawled)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (ExitCode.USAGE, 1)
+    assert says in ran.stderr
+    assert did("orders", cwd=crawled) == ""

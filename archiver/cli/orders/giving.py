@@ -6,7 +6,7 @@ crawls, the order is done at once, and the next run begins with it.
 
 import getpass
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from archiver.model import ExitCode
 
 if TYPE_CHECKING:
     from archiver.frontier.connections import Worker
+    from archiver.frontier.sqlite import SqliteFrontier
 
 PATIENCE = 15.0  # seconds until we no longer wait for the answer of a running crawl
 LONGEST = 10_000  # characters of an answer
@@ -40,6 +41,7 @@ class Wanted:
     arguments: Sequence[str] = ()
     later: str = ""  # the answer if no process crawls
     change: Callable[[Settings], Settings] | None = None  # of the stored settings
+    work: Callable[["SqliteFrontier"], Awaitable[str]] | None = None  # done when it is in force; returns the answer
 
 
 def who() -> str:
@@ -51,7 +53,7 @@ def who() -> str:
 
 
 def give(place: Path | str, wanted: Wanted) -> ExitCode:
-    """Give the order *wanted* to the crawl at *place*, and print what comes of it."""
+    """Give the order *wanted* to the crawl at *place*, do its work, and print what comes of it."""
     import asyncio
 
     crawl = named_crawl(place)
@@ -81,7 +83,11 @@ async def _given(crawl: NamedCrawl, wanted: Wanted, *, running: bool) -> Order:
             if wanted.change is not None:
                 await rewrite(crawl, writer, wanted.change)
             number = await writer.run(table.give, new, None if running else wanted.later)
-        return await frontier.answered_order(number, PATIENCE)
+        order = await frontier.answered_order(number, PATIENCE)
+        if wanted.work is not None:
+            await frontier.amend_answer(number, await wanted.work(frontier))
+            order = await frontier.answered_order(number, 0.0)
+        return order
 
 
 async def rewrite(crawl: NamedCrawl, writer: "Worker", change: Callable[[Settings], Settings]) -> None:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from archiver.collection.layout import Layout
-from archiver.config.live_settings import OF_THE_MACHINE, live_values, with_live_values
-from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.config.live_settings import OF_THE_MACHINE, live_values, with_exclude, with_live_values
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.budget import Budget
 from archiver.crawl.dispatcher import Dispatcher
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts, scope_for, settings_now, with_seeds
 from archiver.crawl.secrets import Secrets
 from archiver.fetch.private_networks import AddressGuard
-from archiver.frontier.orders.table import Order, Verb
+from archiver.frontier.orders.table import UNDO, Order, Verb
 from archiver.frontier.port import Frontier
 from archiver.policy.schedule import Schedule
 
@@ -49,8 +49,17 @@ class MadeOfSettings:
 def with_orders(settings: Settings, orders: Iterable[Order], after: int) -> Settings:
     """Return *settings* with what those of *orders* have set that came *after* that row."""
     for order in orders:
-        if order.verb == Verb.SET and order.id > after:
-            settings = with_live_values(settings, order.arguments)
+        if order.id > after:
+            settings = _with_order(settings, order)
+    return settings
+
+
+def _with_order(settings: Settings, order: Order) -> Settings:
+    match order.verb:
+        case Verb.SET:
+            return with_live_values(settings, order.arguments)
+        case Verb.EXCLUDE:
+            return with_exclude(settings, order.arguments[0], undo=UNDO in order.arguments[1:])
     return settings
 
 
@@ -72,9 +81,9 @@ class LiveSettings:
         self._parts.groups.add_seeds(newest)
         await self._renew()
 
-    async def put(self, given: Sequence[str]) -> None:
-        """Take the values in *given* (KEY=VALUE) up."""
-        self._base = self._with(given)
+    async def put(self, order: Order) -> None:
+        """Take up what *order* changes."""
+        self._base = self._with(order)
         await self._renew()
         parts, settings = self._parts, self._parts.rules.visit_rules.settings.common
         parts.groups.take(settings.politeness)
@@ -84,10 +93,10 @@ class LiveSettings:
         await parts.dispatcher.regroup()
         await parts.dispatcher.reread()
 
-    def _with(self, given: Sequence[str]) -> Settings:
-        """Return our settings with *given*, of whose divided limits we take our part."""
-        values = live_values(given, self._base)
-        whole = with_values(self._base, values)
+    def _with(self, order: Order) -> Settings:
+        """Return our settings with what *order* changes, of whose divided limits we take our part."""
+        whole = _with_order(self._base, order)
+        values = live_values(order.arguments, self._base) if order.verb == Verb.SET else {}
         part = self._part_of(whole).limits
         changed = {name: getattr(part, name) for name in OF_THE_MACHINE if name in values}
         return replace(whole, limits=replace(whole.limits, **changed))

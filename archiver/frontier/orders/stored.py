@@ -5,10 +5,10 @@ second at most. An order is one small row, and there are as many as people have 
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from archiver.frontier.connections import Database, Runs
-from archiver.frontier.orders import table
+from archiver.frontier.orders import excluding, table
 from archiver.frontier.orders.table import NewOrder, Order
 
 ASK_EVERY = 0.1  # seconds between two looks at an order that is not answered
@@ -34,6 +34,27 @@ class StoredOrders(Runs):
             await asyncio.sleep(ASK_EVERY)
             order = await self._read(table.order, row)
         return order
+
+    async def exclude(self, regex: str, matches: Callable[[str], bool]) -> int:
+        """Exclude the waiting URLs that match *regex*, and return how many; *matches* says which do."""
+        after = count = 0
+        while (page := await self._read(excluding.page, excluding.WAITING, after, matches)).last:
+            after = page.last
+            if page.found:
+                count += await self._write(excluding.exclude, [row for row, _ in page.found], regex)
+        return count
+
+    async def take_back(self, regex: str) -> int:
+        """Let the URLs wait again that the rule *regex* has excluded, and return how many."""
+        after = count = 0
+        while rows := await self._read(excluding.excluded, regex, after):
+            after = rows[-1]
+            count += await self._write(excluding.take_back, rows)
+        return count
+
+    async def amend_answer(self, row: int, answer: str) -> None:
+        """Replace the answer to the order in *row*."""
+        await self._write(table.amend, row, answer)
 
     async def orders(self) -> list[Order]:
         """Return all orders, oldest first."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from archiver.frontier.connection import Connection, Reader
 
+UNDO = "--undo"  # the last argument of an order that takes an earlier one back
 MOST = 10_000  # orders that are read at once
 
 
@@ -21,6 +22,7 @@ class Verb(StrEnum):
     PAUSE = "pause"
     GO = "go"
     SET = "set"
+    EXCLUDE = "exclude"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ INSERT INTO orders (given, who, verb, arguments, state, answer, answered) VALUES
 """
 COLUMNS = "SELECT id, given, who, verb, arguments, answer, answered FROM orders"
 HEARD = "UPDATE crawlers SET heard = max(heard, ?) WHERE id = ?"
+AMEND = "UPDATE orders SET answer = ? WHERE id = ?"
 ANSWER = "UPDATE orders SET answer = ? WHERE id = ? AND answer = ''"
 CLOSE = """
 UPDATE orders SET state = 'done', answered = :at
@@ -93,6 +96,11 @@ def take_up(db: Connection, crawler: int, answers: Mapping[int, str], now: float
     db.execute(HEARD, (max(answers), crawler))
     db.executemany(ANSWER, [(text, row) for row, text in answers.items()])
     db.execute(CLOSE, {"at": now, "now": db.now()})
+
+
+def amend(db: Connection, row: int, answer: str) -> None:
+    """Replace the answer to the order in *row*, which is known by now."""
+    db.execute(AMEND, (answer, row))
 
 
 def is_paused(db: Reader) -> bool:
