@@ -112,7 +112,7 @@ class Crawl:
 def test_parted_from_the_database_for_longer_than_the_lease(tmp_path: Path, late: ThreadDelay) -> None:
     """It stops in time, the other machine takes its hosts, and it goes on afterwards."""
     with ExitStack() as stack:
-        crawl = Crawl(stack, tmp_path, pages=320, rate=3)
+        crawl = Crawl(stack, tmp_path, pages=240, rate=3)
         _, other = crawl.begin()
         _, parted = crawl.join()
         log = crawl.server.log
@@ -135,7 +135,7 @@ def test_parted_from_the_database_for_longer_than_the_lease(tmp_path: Path, late
 def test_parted_from_the_sites(tmp_path: Path, late: ThreadDelay) -> None:
     """The other machine takes its hosts; it waits without any, and goes on afterwards."""
     with ExitStack() as stack:
-        crawl = Crawl(stack, tmp_path, pages=240, rate=5)
+        crawl = Crawl(stack, tmp_path, pages=200, rate=5)
         _, other = crawl.begin()
         machine, parted = crawl.join()
         log = crawl.server.log
