@@ -50,7 +50,7 @@ from archiver.config.tls import TLS_KEYS
 from archiver.crawl.crawler_process import crawler_processes
 from archiver.crawl.rules import put_settings
 from archiver.crawl.secrets import read_secrets
-from archiver.crawl.shared_settings import newest_settings, settings_to_join
+from archiver.crawl.shared_settings import check_login_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
@@ -126,11 +126,7 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     check_frontier(address, new=False)
     if name and MACHINE.fullmatch(name) is None:
         raise ConfigError(f"--name {printable(name, 100)}: use at most {LONGEST_MACHINE} of A-Z a-z 0-9 . -")
-    from archiver.frontier.postgres_reading import settings_of
-
-    shared = settings_of(address)
-    if not shared.text:
-        raise ConfigError(f"{address} holds no crawl that a further machine can join")
+    shared = settings_for_others(address)
     named = on_this_machine(read_settings(request.config), {}) if request.config else {}
     given = {**named, **request.given, "frontier": address}
     settings = with_values(Settings(), {**settings_to_join(shared, named), **given})
@@ -165,6 +161,7 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     check_store(settings, resumed=True)
     check_views(settings)
     check_same_frontier(layout, settings)
+    check_login_alone(layout, settings)
     text = toml.render(settings) if given or newest is not own else ""
     loaded = load(request.cookies, settings)
     existing = ExistingCrawl(resume=layout.has_frontier(), text=text, read=read, cookies=loaded)
@@ -182,6 +179,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     finish_switch_over(directory)
     check_resumable(directory)
     layout = Layout(directory)
+    check_one_machine(layout)
     machine = machine_of(layout.database)
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
@@ -194,7 +192,6 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_store(settings)
     check_views(settings)
     check_frontier(settings.limits.frontier, new=True)
-    check_one_machine(layout)
     from archiver.crawl.recrawl import set_aside
 
     cookies = load(request.cookies, settings)

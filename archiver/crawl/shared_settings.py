@@ -19,6 +19,38 @@ from archiver.humanize import printable
 SOURCE = "the settings in the database"
 
 
+def settings_for_others(address: str) -> SharedSettings:
+    """Return the settings of the crawl at *address*, which further machines can join. Raises `ConfigError` if none can.
+
+    A crawl that runs alone keeps its settings to itself.
+    """
+    from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
+
+    shared = postgres_reading.settings_of(address)
+    if not shared.text and postgres_reading.holds_crawl(address):
+        raise ConfigError(
+            f"{address} holds a crawl that no further machine can join: with --login or on Windows it runs on one "
+            "machine only, and after a rebuild it must be continued there first: archiver resume DIR"
+        )
+    if not shared.text:
+        raise ConfigError(f"{address} holds no crawl that a further machine can join")
+    return shared
+
+
+def check_login_alone(layout: Layout, settings: Settings) -> None:
+    """Refuse to log in in a crawl of several machines, each of which would need the session."""
+    known = shared_frontier(layout.database)
+    if known is None or not settings.fetch.login:
+        return
+    from archiver.frontier.postgres_reading import machines_of  # noqa: PLC0415 - see above
+
+    if others := [name for name in machines_of(known.address) if name != known.machine]:
+        raise ConfigError(
+            f"--login: a crawl that logs in runs on one machine, and {printable(', '.join(others), 200)} crawled too; "
+            "leave it out here, and archive what is behind the login with a crawl of its own"
+        )
+
+
 def settings_to_join(shared: SharedSettings, named: dict[str, Any]) -> dict[str, Any]:
     """Return the settings for a further machine; *named*: those in a file that the user names, perhaps with secrets."""
     values = {**parse(shared.text, SOURCE), **named}

@@ -159,7 +159,10 @@ class Runs(Connections):
     async def begin_run(self, now: float) -> None:
         """Record that a run starts that no other machine can join; unpause hosts that the previous run paused."""
         if not await self._on_writer(_may_run):
-            raise ArchiveError(f"{self._name}: another crawl runs in this database")
+            raise ArchiveError(
+                f"{self._name}: other crawlers use this database, and a crawl with --login or on Windows runs alone; "
+                "stop them first"
+            )
         await self._write(outcomes.begin, now)
 
     async def enter_run(self, directory: str, files: Collection[str], now: float) -> float:
@@ -168,7 +171,8 @@ class Runs(Connections):
         while (began := await self._on_writer(machines.enter, directory, files, now)) is None:
             if time.monotonic() > end:
                 raise ArchiveError(
-                    f"{self._name}: in use by a crawl that no machine can join, or by another named {self.machine}"
+                    f"{self._name}: in use by a crawl that no machine can join, because it has --login or runs on "
+                    f"Windows, or by another machine named {self.machine}; stop that crawl, or choose another --name"
                 )
             await asyncio.sleep(LOOK_AGAIN)
         self._entered = True

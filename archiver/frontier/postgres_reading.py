@@ -106,6 +106,12 @@ def settings_of(address: str) -> SharedSettings:
         return machines.settings(db) if started else SharedSettings(0, "")
 
 
+def machines_of(address: str) -> list[str]:
+    """Return the names of the machines that have crawled with the database at *address*."""
+    with reading(address) as (db, started):
+        return [each.name for each in machines.accounts(db)] if started else []
+
+
 class PostgresReader:
     """Queries of one thread, on a connection that is made with the first one."""
 

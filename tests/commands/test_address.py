@@ -260,6 +260,8 @@ def test_the_machines_of_a_crawl(tmp_path: Path, address: str, postgres_server: 
     assert first["crawlers"] == second["crawlers"] == []
     told = "have crawled together, and their archives cannot be crawled again as one yet"
     refused(tmp_path, ("recrawl", "d", "--frontier", postgres_server.new_database()), told)
+    refused(tmp_path, ("recrawl", "d"), told)
+    refused(tmp_path, ("crawl", "--since", "d", server.url()), told)
     shown = output(tmp_path, "status", "d")
     assert re.search(r"^machines  .*: no crawler, last seen .* ago, 2 WARC files of \d", shown, re.MULTILINE)
     assert re.search(r"^          second: no crawler, last seen", shown, re.MULTILINE)

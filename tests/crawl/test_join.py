@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from shutil import copytree, ignore_patterns
 from time import monotonic, sleep
 
 import psycopg
@@ -19,6 +20,7 @@ from fixtures.flag import Gate
 from fixtures.postgres import DataFolder, PostgresServer, folder
 from fixtures.rawserver import Answer, RawServer
 from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
+from fixtures.site_with_login import PASSWORD, USER, MembersSite
 from fixtures.sites import ok, page
 
 pytestmark = pytest.mark.postgres
@@ -180,6 +182,37 @@ def test_who_cannot_join(tmp_path: Path, address: str, postgres_server: Postgres
         gate.open()
         _, err = first.communicate(timeout=PATIENCE)
         assert first.returncode == ExitCode.DONE, err
+
+
+def test_a_crawl_that_logs_in_runs_on_one_machine(
+    tmp_path: Path, address: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", PASSWORD)
+    site, gate = MembersSite(), Gate()
+    with gated(gate) as slow, RawServer(site.routes) as server:
+        login = ("--login", f"{server.url('/login')} user={USER} password=env:SITE_PASSWORD success=cookie:sid")
+        start = ("crawl", "-o", "one", *OPTIONS, *login, "--frontier", address, server.url(), slow.url())
+        with running(*start, cwd=tmp_path) as first:
+            gate.arrived.wait()
+            ran = archiver("join", address, "-o", "two", "--name", "second", cwd=tmp_path)
+            assert (ran.returncode, ran.stderr.count("\n")) == (ExitCode.USAGE, 1)
+            assert "holds a crawl that no further machine can join: with --login or on Windows it runs on" in ran.stderr
+            assert not (tmp_path / "two").exists()
+            copytree(tmp_path / "one", tmp_path / "copy", ignore=ignore_patterns("crawl.lock"))
+            ran = archiver("resume", "copy", "--trust-settings", cwd=tmp_path)
+            assert ran.returncode == ExitCode.STORAGE
+            assert "a crawl with --login or on Windows runs alone; stop them first" in ran.stderr.splitlines()[-1]
+            gate.open()
+            code, err = ended(first)
+            assert code == ExitCode.DONE, err
+        shared = postgres_server.new_database()
+        ran = archiver("crawl", "-o", "three", *OPTIONS, "--frontier", shared, slow.url(), cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        ran = archiver("join", shared, "-o", "four", "--name", "second", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        ran = archiver("resume", "three", *login, cwd=tmp_path)
+        assert (ran.returncode, ran.stderr.count("\n")) == (ExitCode.USAGE, 1)
+        assert "--login: a crawl that logs in runs on one machine, and second crawled too; leave it out" in ran.stderr
 
 
 @pytest.fixture(name="stopped_server")
