@@ -44,6 +44,7 @@ COMMANDS = {
     "go": "Let a paused crawl go on.",
     "set": "Change settings of a crawl, also while it runs.",
     "exclude": "Exclude URLs of a crawl, also those that wait.",
+    "first": "Put waiting URLs of a crawl first.",
     "orders": "List the orders that a crawl was given.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
@@ -71,6 +72,7 @@ PLACES = {
     "go": ("orders.pause", "GO"),
     "set": ("orders.set", "COMMAND"),
     "exclude": ("orders.exclude", "COMMAND"),
+    "first": ("orders.exclude", "FIRST"),
     "orders": ("orders.orders", "COMMAND"),
 }
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles

@@ -258,3 +258,23 @@ def test_a_bad_rule_changes_nothing(crawled: Path, words: tuple[str, ...], says:
     assert (ran.returncode, len(ran.stderr.splitlines())) == (ExitCode.USAGE, 1)
     assert says in ran.stderr
     assert did("orders", cwd=crawled) == ""
+
+
+def test_urls_that_are_put_first_are_fetched_first(tmp_path: Path, way: tuple[str, ...]) -> None:
+    with RawServer(site(200), hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        with running("crawl", *OPTIONS, *way, *seeds, cwd=tmp_path) as process:
+            server.log.holds(60).wait()
+            did("pause", cwd=tmp_path)
+            wait_until_settled(tmp_path, len(server.log))
+            asked = len(server.log)
+            wanted = rows(tmp_path / "c", "SELECT url FROM urls WHERE state = 'waiting' AND url LIKE '%/b/1_9'")
+            assert did("first", "/b/1.9$", cwd=tmp_path) == f"{len(wanted)} waiting URLs put first\n"
+            did("go", cwd=tmp_path)
+            code, err = ended(process)
+        assert code == ExitCode.DONE, err
+        for host in HOSTS:
+            came = [server.url(row.target, host) for row in list(server.log)[asked:] if row.host == host]
+            first = {text for (text,) in wanted if str(text).startswith(server.url("/", host))}
+            assert first
+            assert set(came[: len(first)]) == first

@@ -1,4 +1,4 @@
-"""`archiver exclude`: add a rule that excludes URLs, and apply it to those that wait; look first, or take it back."""
+"""`archiver exclude` and `archiver first`: exclude the waiting URLs that match a pattern, or fetch them first."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,10 +33,7 @@ def exclude(place: Path | str, regex: str, *, dry_run: bool, undo: bool) -> Exit
     """Exclude URLs of the crawl at *place* that match *regex*; or say which, or take that back."""
     if dry_run and undo:
         raise ConfigError("--dry-run cannot be used with --undo")
-    try:
-        matches = matching(PATTERN.parse(regex))
-    except ConfigError as error:
-        raise ConfigError(f"REGEX: {error}") from None
+    matches = matching(regex)
     crawl = named_crawl(place)
     settings = check_changeable(crawl)
     if undo and regex not in settings.scope.exclude:
@@ -50,7 +47,10 @@ def exclude(place: Path | str, regex: str, *, dry_run: bool, undo: bool) -> Exit
 
 def matching(regex: str) -> Callable[[str], bool]:
     """Return whether the scope refuses a URL by *regex*; one that takes too long is refused too."""
-    pattern = Pattern("exclude", regex)
+    try:
+        pattern = Pattern("exclude", PATTERN.parse(regex))
+    except ConfigError as error:
+        raise ConfigError(f"REGEX: {error}") from None
     return lambda address: bool(pattern.found_in(address))
 
 
@@ -60,6 +60,16 @@ async def _excluded(frontier: "SqliteFrontier", regex: str, matches: Callable[[s
 
 async def _taken_back(frontier: "SqliteFrontier", regex: str) -> str:
     return f"{count(await frontier.take_back(regex), 'URL')} wait again"
+
+
+def first(place: Path | str, regex: str) -> ExitCode:
+    """Let waiting URLs of the crawl at *place* that match *regex* go first."""
+    work = partial(_put_first, matches=matching(regex))
+    return give(place, Wanted(Verb.FIRST, (regex,), "in force", work=work))
+
+
+async def _put_first(frontier: "SqliteFrontier", matches: Callable[[str], bool]) -> str:
+    return f"{count(await frontier.put_first(matches), 'waiting URL')} put first"
 
 
 def preview(crawl: NamedCrawl, matches: Callable[[str], bool]) -> ExitCode:
@@ -103,4 +113,16 @@ COMMAND = define_command(
     ("archiver exclude collections/example.org '/calendar/' --dry-run", "look what a rule would exclude"),
     ("archiver exclude collections/example.org '/calendar/'", "exclude it"),
     ("archiver exclude collections/example.org '/calendar/' --undo", "take that back"),
+)
+
+FIRST = define_command(
+    "first",
+    first,
+    """Put waiting URLs of a crawl first.
+
+    Waiting URLs that match REGEX go before all other pages of their hosts. A running crawl does that within seconds.
+    Links that are found later go in their turn. Prints the number.
+    """,
+    [crawl_argument(), click.Argument(["regex"], metavar="REGEX")],
+    ("archiver first collections/example.org '/news/2026/'", "fetch these before the rest"),
 )

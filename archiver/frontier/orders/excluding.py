@@ -1,4 +1,4 @@
-"""URLs that a person excludes from the queue, and takes back.
+"""URLs that a person excludes from the queue and takes back, or puts first.
 
 They are excluded with the failure `rule` and the rule as note, in pages of `AT_ONCE` rows, each a short transaction,
 because a crawl may be running. Place, tries and time of a row stay, so what takes them back makes them due as before. A
@@ -30,6 +30,11 @@ TAKE_BACK = """
 UPDATE urls SET state = 'waiting', failure = '', note = ''
 WHERE id IN (SELECT value FROM json_each(?)) AND state = 'excluded'
 """
+
+
+PUT_FIRST = """
+UPDATE urls SET priority = 0 WHERE id IN (SELECT value FROM json_each(?)) AND state = 'waiting' AND priority > 0
+"""  # with the parts of pages, before all pages
 
 
 class Page(NamedTuple):
@@ -75,6 +80,13 @@ def excluded(db: Reader, regex: str, after: int) -> list[int]:
 def take_back(db: Connection, rows: Sequence[int]) -> int:
     """Let those of *rows* wait that are excluded, and return how many."""
     count = db.execute(TAKE_BACK, (json.dumps(rows),)).rowcount
+    _changed(db)
+    return count
+
+
+def put_first(db: Connection, rows: Sequence[int]) -> int:
+    """Let those of *rows* that wait go before all pages, and return how many."""
+    count = db.execute(PUT_FIRST, (json.dumps(rows),)).rowcount
     _changed(db)
     return count
 

@@ -44,6 +44,15 @@ class StoredOrders(Runs):
                 count += await self._write(excluding.exclude, [row for row, _ in page.found], regex)
         return count
 
+    async def put_first(self, matches: Callable[[str], bool]) -> int:
+        """Let the waiting URLs that match go before all pages of their hosts, and return how many."""
+        after = count = 0
+        while (page := await self._read(excluding.page, excluding.WAITING, after, matches)).last:
+            after = page.last
+            if page.found:
+                count += await self._write(excluding.put_first, [row for row, _ in page.found])
+        return count
+
     async def take_back(self, regex: str) -> int:
         """Let the URLs wait again that the rule *regex* has excluded, and return how many."""
         after = count = 0

@@ -23,6 +23,7 @@ class Verb(StrEnum):
     GO = "go"
     SET = "set"
     EXCLUDE = "exclude"
+    FIRST = "first"
 
 
 @dataclass(frozen=True, slots=True)
