@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from archiver.browser.chromium import why_no_namespace
+from fixtures import devtools
 from fixtures.command import ROOT, environment
 
 CASES = ("cpu", "latency", "memory", "hosts", "large", "fairness", "start")
@@ -46,6 +48,15 @@ def test_every_case_runs_checks_that_all_was_fetched_and_prints_a_table(case: st
     assert figures["faults"] == []
     assert all(run["done"] > 0 for run in figures["runs"].get("archiver", ()) if case != "start")
     assert re.search(r"^\| -+ \|.*\n\| .*\d", ran.stdout, re.MULTILINE), ran.stdout
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(devtools.command() is None or bool(why_no_namespace()), reason="needs Chromium and a namespace")
+def test_views_are_measured() -> None:
+    ran = bench("views.py", "--pages", "3", "--rounds", "1", "--rate", "100")
+    assert ran.returncode == 0, ran.stderr
+    assert "void" not in ran.stderr
+    assert len(re.findall(r"^\| (?:application|static), --browser \w+ +\| +[\d.]+ +\|", ran.stdout, re.MULTILINE)) == 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc")
