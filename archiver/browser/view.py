@@ -139,6 +139,7 @@ class _Tab:
     answered: dict[Asked, None] = field(default_factory=dict)
     missing: dict[Asked, None] = field(default_factory=dict)
     live: dict[str, None] = field(default_factory=dict)
+    seen: set[tuple[str, str, bytes | None]] = field(default_factory=set)  # requests
     captured: dict[str, int] = field(default_factory=dict)  # seconds of documents that are not *second*
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
@@ -251,17 +252,26 @@ class _Tab:
                 if before == self.changed and not self.paused:
                     return
 
-    def _stir(self) -> None:
-        self.changed = asyncio.get_running_loop().time()
+    def _stir(self, *, news: bool = True) -> None:
+        """Note that something happened; without *news*, it does not keep the page from being quiet."""
+        if news:
+            self.changed = asyncio.get_running_loop().time()
         self.stirred.set()
+
+    def _is_new(self, params: dict[str, Any]) -> bool:
+        """Return True if this is not a request that the page repeats, as some do for ever."""
+        asked = asked_by(params)
+        key = asked.method, asked.url, asked.body
+        new = key not in self.seen
+        self.seen.add(key)
+        return new
 
     async def _take_events(self, tasks: asyncio.TaskGroup) -> None:
         while (event := await self.events.get()) is not None:
             match event.name:
                 case "Fetch.requestPaused":
                     self.paused += 1
-                    self._stir()
-                    self._begin(tasks, self._answer(event))
+                    self._begin(tasks, self._answer(event, news=self._is_new(event.params)))
                 case "Target.attachedToTarget":
                     self._begin(tasks, self._attached(event.params))
                 case "Page.loadEventFired" | "Page.frameStoppedLoading" if self._is_of_page(event):
@@ -325,13 +335,14 @@ class _Tab:
     def _world(self) -> str:
         return f"({WORLD})({self.second}, {json.dumps(self.captured)})"
 
-    async def _answer(self, event: PageEvent) -> None:
+    async def _answer(self, event: PageEvent, *, news: bool) -> None:
+        self._stir(news=news)
         try:
             with suppress(DevToolsError):
                 await self._judge(event.session, event.params)
         finally:
             self.paused -= 1
-            self._stir()
+            self._stir(news=news)
 
     async def _judge(self, session: str, params: dict[str, Any]) -> None:
         asked = asked_by(params)

@@ -156,6 +156,13 @@ def test_a_browser_that_is_killed_is_noticed() -> None:
     assert issubclass(BrowserGoneError, DevToolsError)
 
 
+def test_a_page_that_repeats_a_request_becomes_quiet() -> None:
+    text = "<title>Restless</title><script>setInterval(() => fetch('/again'), 50)</script>"
+    found = viewed({PAGE: html(text), f"{PAGE}again": html("again")})
+    assert found.ended == ""
+    assert [asked.url for asked in found.answered] == [PAGE, f"{PAGE}again"]
+
+
 TALL = "<div style=height:3000px>tall</div>"
 ENDLESS = f"""<title>Endless</title><div id=list>{TALL}</div><script>
 let next = 1, busy = false
