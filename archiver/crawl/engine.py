@@ -171,8 +171,9 @@ class Crawl:
             await self._nap(now)
 
     def _take_viewed(self) -> None:
-        """Take up the URLs that views have queued."""
+        """Take up the URLs that views have queued, and let no view begin while the crawl is paused."""
         if self._views is not None:
+            self._views.paused = self._schedule.paused
             number, hosts = self._views.added.take()
             self._counts.added(number)
             self._dispatcher.added(hosts)

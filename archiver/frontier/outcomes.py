@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from archiver.errors import Failure
 from archiver.frontier import leases
 from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.figures import missing_requisites
@@ -252,6 +253,17 @@ def example(db: Reader, failure: str) -> str:
     question = "SELECT url FROM urls WHERE state = 'excluded' AND failure = ? AND priority >= 0 ORDER BY id LIMIT 1"
     row = db.execute(question, (failure,)).fetchone()
     return row[0] if row else ""
+
+
+def excluded_by_orders(db: Reader) -> list[tuple[str, int]]:
+    """Return (note, URLs) of the rules by which a person excluded URLs that waited, most URLs first."""
+    return list(
+        db.execute(
+            "SELECT note, count(*) AS urls FROM urls WHERE state = 'excluded' AND failure = ? "
+            "GROUP BY note ORDER BY count(*) DESC, note LIMIT ?",
+            (Failure.RULE.value, EXAMPLES),
+        )
+    )
 
 
 def scripted(db: Reader) -> list[tuple[str, int]]:

@@ -229,6 +229,9 @@ def test_excluded_is_what_the_preview_says_and_undo_is_exact(tmp_path: Path, way
     assert excluded(tmp_path) == wanted  # and no link of a page that was fetched since has come in
     assert not wanted & {server.url(row.target, row.host) for row in server.log}
     assert "rule" in did("urls", "--state", "excluded", "--why", cwd=tmp_path)
+    for place in ("status", "report"):
+        assert f"{len(wanted)} URLs were excluded from the queue by /a/" in did(place, cwd=tmp_path)
+    assert "archiver exclude c /a/ --undo && archiver resume c" in err
 
 
 def excluded(folder: Path) -> set[object]:

@@ -102,6 +102,7 @@ class PageViews:
         clock: Clock,
     ) -> None:
         """*stored*: the frontier, and the answers in the archive; None if another crawler shows the pages."""
+        self.paused = False  # no view begins
         self.alone = False  # nothing else is left to do, so all of the time is for views
         self.failed = ""  # why no browser can be had
         self.added = AddedUrls()
@@ -177,7 +178,7 @@ class PageViews:
 
     @property
     def _has_time(self) -> bool:
-        return self.alone or not self._time.used_up
+        return not self.paused and (self.alone or not self._time.used_up)
 
     async def _choose(self) -> DueView | None:
         """Return the next page to show; leave out those before it that no view is needed for."""

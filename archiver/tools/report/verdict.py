@@ -12,9 +12,11 @@ from shlex import quote
 from typing import Any
 
 from archiver import humanize
+from archiver.errors import Failure
 from archiver.frontier import outcomes, views
 from archiver.frontier.connection import Reader
 from archiver.frontier.hosts import UNMARKED
+from archiver.frontier.orders.excluding import note_of
 from archiver.frontier.outcomes import Examples, RefusingHost, RunRow
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
 from archiver.frontier.totals import SeedAccount
@@ -66,6 +68,7 @@ class Verdict:
     left_out: Examples = outcomes.NONE  # speculative URLs
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts): seeds with hardly any links
     held: tuple[HeldPattern, ...] = ()
+    excluded: tuple[tuple[str, int], ...] = ()  # (regular expression, URLs): by orders
     run: RunRow | None = None  # the last one
     views: ViewTotals = NO_VIEWS
 
@@ -117,9 +120,15 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount]) -> Verdict:
         left_out=outcomes.left_out(db),
         scripted=tuple(outcomes.scripted(db)),
         held=tuple(held_patterns(db)),
+        excluded=_excluded(db) if any(each.failure == Failure.RULE for each in groups) else (),
         run=outcomes.last(db),
         views=views.totals(db),
     )
+
+
+def _excluded(db: Reader) -> tuple[tuple[str, int], ...]:
+    """Return the regular expressions of orders, and how many URLs each has excluded."""
+    return tuple((note.removeprefix(note_of("")), urls) for note, urls in outcomes.excluded_by_orders(db))
 
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
@@ -139,6 +148,10 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         such = f", such as {_short(verdict.forbidden_example)}"
         words = f"{humanize.count(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
         yield Finding("robots", words, *EXCLUDED)
+    for regex, urls in verdict.excluded:
+        words = f"{humanize.count(urls, 'URL was', 'URLs were')} excluded from the queue by {printable(regex)}"
+        again = f"archiver exclude DIR {quote(regex)} --undo && archiver resume DIR" if regex.isprintable() else ""
+        yield Finding("excluded", words, again, "fetch them")
     if verdict.left_out.count:
         such = f"such as {_short(verdict.left_out.first[0][0])}, because most earlier ones did not exist"
         one, several = "URL named only in scripts was", "URLs named only in scripts were"
@@ -293,7 +306,7 @@ def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> st
     return f"{shown_label} {_colour(whole, CYAN, style)}{_colour(note, DIM, style)}"
 
 
-TAKE_ADDRESS = frozenset(("add", "explain", "report", "retry", "status", "urls"))  # commands
+TAKE_ADDRESS = frozenset(("add", "exclude", "explain", "report", "retry", "status", "urls"))  # commands
 
 
 def _about(text: str, style: FindingStyle) -> str:
