@@ -45,7 +45,11 @@ CLOSING_TIME = 10.0  # seconds to end in order
 CLOSING_STEP = 0.05
 MAX_ERROR = 2000  # bytes of what the browser printed last
 USER = 1000  # in the namespace: not root, so that Chromium keeps its own sandbox
-NAMESPACE = ("unshare", "--user", "--net", f"--map-user={USER}", f"--map-group={USER}", "--")
+MEMORY = 2 << 30  # bytes of data of each process in the namespace; a page that wants more gets an error, or crashes
+NAMESPACE = (
+    *("unshare", "--user", "--net", f"--map-user={USER}", f"--map-group={USER}", "--"),
+    *("prlimit", f"--data={MEMORY}", "--"),
+)
 NO_BUS = {"DBUS_SESSION_BUS_ADDRESS": "disabled:", "DBUS_SYSTEM_BUS_ADDRESS": "disabled:"}
 
 
@@ -66,8 +70,9 @@ def find(command: str) -> list[str]:
 
 def why_no_namespace() -> str:
     """Return why this user cannot start a program without a network; "" if that is possible."""
-    if shutil.which(NAMESPACE[0]) is None:
-        return "the program unshare (util-linux) is missing"
+    for program in ("unshare", "prlimit"):
+        if shutil.which(program) is None:
+            return f"the program {program} (util-linux) is missing"
     ran = subprocess.run([*NAMESPACE, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)  # noqa: S603
     if ran.returncode == 0:
         return ""

@@ -19,6 +19,7 @@ WIDTH, HEIGHT = 1280, 1024
 WORLD = resources.files("archiver.browser").joinpath("world.js").read_text("utf-8").strip()
 BEHAVIOURS = resources.files("archiver.browser").joinpath("behaviours.js").read_text("utf-8").partition("\n")[2].strip()
 MAX_GROWTH = 20  # times that a page may become longer while it is scrolled
+REST = 5.0  # seconds in which a page that has reached a limit may still give its title and links
 NAVIGATION = "Navigation"  # the kind of a request by which the page would go to another one
 VIEWS = 200  # after which a new browser should be started: its memory grows
 FLAGS = (  # of a browser that shows pages
@@ -143,15 +144,15 @@ class _Tab:
     captured: dict[str, int] = field(default_factory=dict)  # seconds of documents that are not *second*
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    deadline: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
 
     async def show(self, url: str, context: str, *, screenshot: bool) -> Viewed:
         await self.devtools.call("Target.createTarget", url="about:blank", browserContextId=context)
         self.session = await self._own_session()
         await self._greet(self.session, "page")
         self.frame = (await self._call("Page.getFrameTree"))["frameTree"]["frame"]["id"]
-        await self._call(
-            "Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False
-        )
+        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        await self._call("Emulation.setDeviceMetricsOverride", **size)
         await self._call("Emulation.setTimezoneOverride", timezoneId="UTC")
         await self._call("Emulation.setFocusEmulationEnabled", enabled=True)
         title, picture = "", b""
@@ -159,7 +160,8 @@ class _Tab:
         async with asyncio.TaskGroup() as tasks:
             self.tasks.add(tasks.create_task(self._take_events(tasks)))
             try:
-                async with asyncio.timeout(self.limits.seconds):
+                async with self.deadline:
+                    self.deadline.reschedule(asyncio.get_running_loop().time() + self.limits.seconds)
                     await self._navigate(url)
                     await self._quiet()
                     await self._behave()
@@ -282,7 +284,7 @@ class _Tab:
                 case "Network.webSocketCreated":
                     self.live[event.params["url"]] = None
                 case "Inspector.targetCrashed" if event.session == self.session:
-                    self._end("the page crashed the browser")
+                    self._end("the page crashed the browser", 0)
         self.gone = True
         self._end("the browser has ended")
 
@@ -296,8 +298,12 @@ class _Tab:
         began = self.navigation and event.session == self.session
         return bool(began and event.params.get("frameId", self.frame) == self.frame)
 
-    def _end(self, why: str) -> None:
+    def _end(self, why: str, rest: float = REST) -> None:
+        """Let the view end in *rest* seconds: a page that has reached a limit may not answer any more."""
         self.ended = self.ended or why
+        end = asyncio.get_running_loop().time() + rest
+        if not self.deadline.expired() and end < (self.deadline.when() or end):
+            self.deadline.reschedule(end)
         self._stir()
 
     async def _attached(self, params: dict[str, Any]) -> None:

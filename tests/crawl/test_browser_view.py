@@ -24,7 +24,7 @@ pytestmark = [
 ]
 PAGE = "https://site.example/"
 SECOND = 1_700_000_000  # 2023-11-14T22:13:20Z
-PATIENT = ViewLimits(seconds=120)
+PATIENT = ViewLimits(seconds=3600)  # what hangs until then fails: pytest ends it
 
 
 def html(text: str) -> Told:
@@ -115,6 +115,33 @@ HOSTILE = {
     "downloads": ("<a download href=data:,x id=a></a><script>a.click()</script>", ""),
     "other schemes": ("<script>location='file:///etc/passwd'; open('chrome://version')</script>", ""),
     "leaving": ("<script>onbeforeunload = () => 'no'; location = '/b'</script>", ""),
+    "a heap without end": (
+        "<script>const kept = []; for (;;) kept.push(new Array(100000).fill({}))</script>",
+        "the page crashed the browser",
+    ),
+    "windows": ("<script>for (let i = 0; i < 99; i++) open('/b?' + i)</script>", ""),
+    "windows on clicks": (
+        """<a target=_blank href=/b id=a></a><script>for (let i = 0; i < 99; i++) a.click()</script>""",
+        "",
+    ),
+    "frames within frames": (
+        """<script>const bomb = () => { for (let i = 0; i < 2; i++) {
+            const frame = document.createElement("iframe")
+            frame.srcdoc = "<script>onload = parent.bomb<\\/script>"
+            document.documentElement.append(frame)
+        } }; onload = bomb; setInterval(bomb)</script>""",
+        "2 seconds",
+    ),
+    "frames of itself": ("<script>document.write('<iframe src=/?' + Math.random() + '></iframe>')</script>", ""),
+    "workers of workers": (
+        """<script>const text = `const u = URL.createObjectURL(new Blob(["1"]))
+            for (let i = 0; i < 99; i++) new Worker(u)`
+        new Worker(URL.createObjectURL(new Blob([text])))</script>""",
+        "20 frames and workers",
+    ),
+    "history": ("<script>setInterval(() => history.pushState(0, '', '?' + Math.random()))</script>", ""),
+    "paper": ("<script>for (let i = 0; i < 9; i++) print()</script>", ""),
+    "redirects by script": ("<script>setInterval(() => { location = '/b?' + Math.random() })</script>", ""),
 }
 
 
@@ -122,9 +149,46 @@ HOSTILE = {
 def test_a_hostile_page_ends(name: str) -> None:
     text, ended = HOSTILE[name]
     anywhere = {f"https://h{number}.example/": html("") for number in range(99)}
-    limits = ViewLimits(seconds=2 if "seconds" in ended else 120, requests=150, targets=20)
+    limits = ViewLimits(seconds=2 if "seconds" in ended else PATIENT.seconds, requests=150, targets=20)
     found = viewed({PAGE: html(text), **anywhere}, limits)
     assert found.ended == ended
+
+
+def test_a_page_gets_no_more_memory_than_the_limit() -> None:
+    """It tries to take 4 GiB."""
+    script = """const kept = []
+        try {
+            while (kept.length < 64) kept.push(new Uint8Array(1 << 26).fill(1))
+        } catch {
+            document.title = "enough"
+        }"""
+    assert viewed({PAGE: html(f"<script>{script}</script>")}).title == "enough"
+
+
+def test_a_page_that_grows_late_is_scrolled_again() -> None:
+    """Its next part is asked for at the end of the page, and each part comes later than the scrolling takes."""
+    script = """const end = document.getElementById("end")
+        const more = new IntersectionObserver(async ([{ isIntersecting }]) => {
+            if (!isIntersecting) return
+            more.unobserve(end)
+            await fetch("/part?" + document.querySelectorAll("p").length)
+            end.before(document.createElement("p"))
+            more.observe(end)
+        })
+        more.observe(end)"""
+    text = f"<style>p {{ height: 5000px }}</style><p></p><div id=end>end</div><script>{script}</script>"
+
+    async def show(views: BrowserViews, _browser: Chromium) -> Viewed:
+        async def answer(asked: Asked) -> Told | None:
+            if asked.url == PAGE:
+                return html(text)
+            await asyncio.sleep(1)
+            return html("")
+
+        return await views.view(PAGE, SECOND, answer, PATIENT)
+
+    asked = [each.url.removeprefix(PAGE) for each in in_browser(show).answered]
+    assert asked[:4] == ["", "part?1", "part?2", "part?3"]
 
 
 def test_too_many_bytes_end_a_view() -> None:
