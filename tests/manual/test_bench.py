@@ -59,6 +59,23 @@ def test_views_are_measured() -> None:
     assert len(re.findall(r"^\| (?:application|static), --browser \w+ +\| +[\d.]+ +\|", ran.stdout, re.MULTILINE)) == 3
 
 
+@pytest.mark.browser
+@pytest.mark.replay
+@pytest.mark.slow
+@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+def test_a_recorder_like_browsertrix_has_another_clock_and_chance_than_the_replay(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    words = ("wasm", "random-ids", "--ways", "plain", "recorder", "--results", str(results))
+    ran = bench("applications.py", *words)
+    assert ran.returncode == 0, ran.stderr
+    outcomes = json.loads(results.read_text())["outcomes"]
+    found = {(each["application"], each["way"]): (each["whole"], len(each["missing"])) for each in outcomes}
+    assert found["wasm", "plain"] == (0, 1)
+    assert found["wasm", "recorder"] == (1, 0)
+    assert found["random-ids", "recorder"] == (0, 5)
+    assert "| all " in ran.stdout
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc")
 def test_an_incomplete_crawl_counts_for_nothing(tmp_path: Path) -> None:
     site = tmp_path / "site-10"  # as large as the small one, but it lacks what it should have

@@ -1,0 +1,56 @@
+"""Web applications are archived with `--browser auto` so that their replay asks for nothing that is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from archiver.browser.chromium import why_no_namespace
+from archiver.model import ExitCode
+from fixtures import devtools
+from fixtures.applications.serving import seeds, served
+from fixtures.applications.table import APPLICATIONS, Application
+from fixtures.command import archiver
+from fixtures.debian import NotToBeHad
+from fixtures.pywb_server import archiver_replay
+from fixtures.replay_judge import JudgedPage, judged
+
+NO_NAMESPACE = why_no_namespace()
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.replay,
+    pytest.mark.slow,
+    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+]
+OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--allow-private", "127.0.0.2")
+
+
+def replayed(application: Application, folder: Path, *options: str) -> list[JudgedPage]:
+    """Crawl *application* with *options*, and judge the replay of its pages when its server is down."""
+    try:
+        with served(application, folder / "site") as server:
+            urls = seeds(application, server)
+            ran = archiver("crawl", *urls, *OPTIONS, *options, cwd=folder)
+            assert ran.returncode == ExitCode.DONE, ran.stderr
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+    with archiver_replay(folder / "c") as wayback:
+        return judged(wayback, urls, folder / "profile")
+
+
+@pytest.mark.parametrize(
+    "application",
+    [pytest.param(each, marks=() if each.quick else pytest.mark.long, id=each.name) for each in APPLICATIONS.values()],
+)
+def test_the_replay_of_an_application_asks_for_nothing_missing(application: Application, tmp_path: Path) -> None:
+    found = replayed(application, tmp_path, "--browser", "auto")
+    assert [page.fault for page in found if page.fault] == []
+    assert all(page.asked for page in found)
+    assert [page.missing for page in found if page.missing and not application.lasting] == []
+
+
+def test_the_judge_names_what_is_missing(tmp_path: Path) -> None:
+    """Without a browser, the crawl cannot know the first list, and no script goes on without it."""
+    (page,) = replayed(APPLICATIONS["infinite-scroll"], tmp_path)
+    assert [url.partition("/api/")[2] for url in page.missing] == ["items?page=1&per_page=10"]
+    assert not page.whole
