@@ -17,7 +17,7 @@
         let y = from
         for (let screens = 0; screens < 20 && y < document.documentElement.scrollHeight; screens++) {
             scrollTo({ top: y, behavior: "instant" })
-            await new Promise(after => setTimeout(after, 50))
+            await new Promise(after => requestAnimationFrame(() => setTimeout(after, 50)) && setTimeout(after, 500))
             y += innerHeight
         }
         return y
