@@ -189,7 +189,9 @@ def test_every_way_to_ask_is_seen(tmp_path: Path, site: RawServer) -> None:
 
 def test_ctrl_c_ends_it(tmp_path: Path, site: RawServer) -> None:
     """Also in the middle of a view, whose page never becomes quiet."""
-    site.routes = {"/": ok("<script>setInterval(() => fetch('/again/' + performance.now()), 50)</script><title>Restless</title>")}
+    site.routes = {
+        "/": ok("<script>setInterval(() => fetch('/again/' + performance.now()), 50)</script><title>Restless</title>")
+    }
     crawled(tmp_path, site.url())
     words = [*COMMAND, "look", "c"]
     with subprocess.Popen(words, cwd=tmp_path, env=environment(), stdout=DEVNULL, stderr=DEVNULL) as process:
