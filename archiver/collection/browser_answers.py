@@ -7,20 +7,22 @@ parameters that only defeat caches. Of several captures, the one closest to that
 import re
 from calendar import timegm
 from collections.abc import Iterable
+from itertools import islice
 from time import strptime
 
 from archiver import url
 from archiver.ask import POST, Ask
 from archiver.browser.answers import UNTOLD, Asked, Told, part_of, told_fields
 from archiver.collection.dates import DateRange
-from archiver.collection.lookup import Holdings
+from archiver.collection.lookup import Holdings, closer
 from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
-from archiver.warc.cdxj import IndexEntry
+from archiver.warc.cdxj import IndexEntry, is_plain
 from archiver.warc.members import DamagedRecord
 from archiver.warc.post_keys import parts_of
 from archiver.warc.reader import Record
 
+MAX_SIMILAR = 2000  # captures whose URLs are compared
 LARGEST = 32 << 20  # bytes of an answer without its codings
 NO_BODY = frozenset((101, 103, 204, 205, 304))
 _CACHE_BUSTERS = re.compile(  # those that pywb ignores at any host
@@ -47,7 +49,19 @@ class ArchiveAnswers:
                 told = None if entry is None else self._told(holdings, entry)
                 if told is not None:
                     return part_of(asked, told)
-        return None
+        plain = without_cache_busters(address)
+        found = (self._same(holdings, plain, at) for holdings in self._archives if plain != address)
+        told = next((told for told in found if told is not None), None)
+        return None if told is None else part_of(asked, told)
+
+    def _same(self, holdings: Holdings, plain: str, at: DateRange) -> Told | None:
+        """Return the answer to a URL that differs from *plain* only in parameters by which pages avoid caches."""
+        best: IndexEntry | None = None
+        for entry in islice(holdings.of_prefix(plain), MAX_SIMILAR):
+            known = url.canonical(entry.url)
+            if is_plain(entry) and known is not None and without_cache_busters(known) == plain:
+                best = closer(best, entry, at)
+        return None if best is None else self._told(holdings, best)
 
     def _posted(self, asked: Asked, address: str, at: DateRange) -> Told | None:
         """Return the answer to a POST, by the key that its body gives it."""

@@ -225,6 +225,8 @@ class Crawl:
         if await self._dispatcher.ended():
             return await self._has_ended(now)
         stuck = self._schedule.next_pick() == self._dispatcher.next_due == NEVER and now < self._schedule.closes
+        if self._views is not None and self._views.added.unheard:
+            return False
         if stuck and not await self._changes.look(now, at_once=True):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
         return False
@@ -236,7 +238,7 @@ class Crawl:
             await self._dispatcher.reread()
             self._news.set()
             return False
-        if self._views is not None and await self._views.left():
+        if self._views is not None and (await self._views.left() or self._views.added.unheard):
             if not self._views.failed:
                 self._views.alone = True
                 return False

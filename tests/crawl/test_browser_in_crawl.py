@@ -238,6 +238,20 @@ def test_urls_that_differ_each_time_are_not_fetched_for_ever(tmp_path: Path, sit
     assert "will not replay completely" not in said
 
 
+def test_urls_that_defeat_caches_are_one(tmp_path: Path, site: RawServer) -> None:
+    """As in a replay: pywb ignores such parameters, so one answer is enough for all pages."""
+    script = "fetch('/da' + 'ta?id=1&_=' + (Date.now() + performance.timeOrigin).toFixed())"
+    names = [f"/item/{n}" for n in range(5)]
+    text = f"<!doctype html><title>Data</title><div id=app></div><script>{script}</script>"
+    site.routes = {"/": ok(page("Start", names)), **{name: ok(text) for name in names}}
+    site.otherwise = lambda row: ok("data", "text/plain") if row.target.startswith("/data") else keep(NOT_FOUND)
+    crawled(tmp_path, site.url(), "--browser", "auto")
+    assert len([target for target in asked(site) if target.startswith("/data")]) == 1
+    looked = archiver("look", "c", "--all", cwd=tmp_path)
+    assert looked.returncode == ExitCode.DONE, looked.stdout
+    assert "volatile" not in looked.stdout
+
+
 def test_what_cannot_be_shown(tmp_path: Path, site: RawServer) -> None:
     for words, message_ in (
         (("--browser", "some"), "'some' is not"),

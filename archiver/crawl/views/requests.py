@@ -6,7 +6,7 @@ the URL is settled, by this crawler or by another one, or for as long as the use
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -28,6 +28,7 @@ from archiver.warc.post_keys import asked_url
 POLL_EVERY = 0.1  # seconds between two looks at the URLs that pages wait for
 METHODS = frozenset(("GET", "HEAD"))  # that need no body
 MAX_POSTS = 50  # of one page
+MAX_SAME = 10_000  # URLs that defeat caches and are remembered
 
 
 @dataclass(slots=True)
@@ -36,11 +37,28 @@ class AddedUrls:
 
     number: int = 0
     hosts: set[int] = field(default_factory=set)
+    under_way: int = 0  # additions to the frontier that may be committed already
 
-    def add(self, hosts: Counter[int]) -> None:
-        """Count new URLs by host."""
-        self.number += hosts.total()
-        self.hosts |= hosts.keys()
+    @property
+    def unheard(self) -> bool:
+        """True if URLs may wait in the frontier that the planner has not heard of."""
+        return bool(self.under_way or self.number)
+
+    async def queue(self, adding: Awaitable[Counter[int]]) -> int:
+        """Wait for *adding*, which returns new URLs by host; return how many there are.
+
+        They count also if the caller is cancelled meanwhile.
+        """
+        self.under_way += 1
+        task = asyncio.ensure_future(adding)
+        task.add_done_callback(self._added)
+        return (await asyncio.shield(task)).total()
+
+    def _added(self, done: "asyncio.Future[Counter[int]]") -> None:
+        self.under_way -= 1
+        if not done.cancelled() and done.exception() is None:
+            self.number += done.result().total()
+            self.hosts |= done.result().keys()
 
     def take(self) -> tuple[int, set[int]]:
         """Return the number of URLs since the last call, and their hosts."""
@@ -106,6 +124,7 @@ class RequestContext:
     held: HeldRequests
     volatile: VolatileUrls
     posts: bool  # POST requests may be sent
+    same: dict[str, str]  # the first URL asked for, by itself without what defeats caches
     added: AddedUrls
     answers: StoredAnswers
     thread: ThreadPoolExecutor  # which reads the answers
@@ -142,10 +161,23 @@ class PageRequests:
         told = await self._stored(address)
         if told is None and is_unseen(asked):
             return None
+        if told is None:
+            address = self._same(address)
+            told = await self._stored(address)
         self.asked[address] = None
         if told is None and await self._wanted(asked, address, ask):
             told = await self._stored(address)
         return None if told is None else part_of(asked, told)
+
+    def _same(self, address: str) -> str:
+        """Return the URL that was asked for before, and differs from *address* only in what defeats caches.
+
+        A replay takes them for one (pywb's rules for all hosts).
+        """
+        known, plain = self._context.same, without_cache_busters(address)
+        if plain == address or len(known) >= MAX_SAME:
+            return known.get(plain, address)
+        return known.setdefault(plain, address)
 
     def _may_post(self, ask: Ask) -> bool:
         """Return True if *ask* may be sent: to a host of the site, by one of its pages, and not too many."""
@@ -199,9 +231,7 @@ class PageRequests:
         found = [(each, claim.id) for each in verdicts if not isinstance(each, Refusal)]
         if not found:
             return False
-        hosts = await context.frontier.add_viewed(found, ask)
-        self.brought += hosts.total()
-        context.added.add(hosts)
+        self.brought += await context.added.queue(context.frontier.add_viewed(found, ask))
         context.changed()
         return True
 

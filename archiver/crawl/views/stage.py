@@ -137,7 +137,8 @@ class PageViews:
         for host, shape, brought in await self._frontier.views_ended():
             self._sample.ended(host, shape, brought=bool(brought))
         with ThreadPoolExecutor(1, "views") as thread, self._answers as answers:
-            kept = self._held, self._volatile, self._settings.browser_post == "on", self.added, answers, thread, changed
+            posts, same = self._settings.browser_post == "on", dict[str, str]()
+            kept = self._held, self._volatile, posts, same, self.added, answers, thread, changed
             context = RequestContext(self._frontier, self._rules, self._clock, self._settings.browser_patience, *kept)
             async with asyncio.TaskGroup() as group:
                 polling = group.create_task(self._held.poll())

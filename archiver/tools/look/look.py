@@ -17,7 +17,7 @@ from archiver.browser.answers import Asked, Told, post_of
 from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.view import VIEWS, BrowserViews, Viewed, ViewLimits
-from archiver.collection.browser_answers import ArchiveAnswers, second_of
+from archiver.collection.browser_answers import ArchiveAnswers, second_of, without_cache_busters
 from archiver.collection.dates import DateRange
 from archiver.policy.url_forms import pattern
 from archiver.tools.look.pages import PageToView
@@ -106,7 +106,8 @@ class LookFindings:
 
 def _key(asked: Asked) -> tuple[str, str]:
     ask = _ask(asked)
-    return asked.method, (asked_url(ask) if ask is not None else None) or asked.url
+    known = (asked_url(ask) if ask is not None else None) or asked.url
+    return asked.method, without_cache_busters(known)
 
 
 def _ask(asked: Asked) -> Ask | None:
