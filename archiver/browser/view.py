@@ -246,8 +246,9 @@ class _Tab:
             if not self.loaded or self.paused:
                 await self.stirred.wait()
             elif rest > 0:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self.stirred.wait(), rest)
+                with suppress(TimeoutError):  # wait_for could lose that the view was cancelled in the same moment
+                    async with asyncio.timeout(rest):
+                        await self.stirred.wait()
             else:
                 before = self.changed
                 await self._in_isolation("0")

@@ -87,7 +87,7 @@ def test_no_index(tmp_path: Path) -> None:
     (tmp_path / "c" / "indexes" / "index.cdxj").unlink()
     with pytest.raises(ConfigError, match="archiver index"), Holdings.open(tmp_path / "c"):
         pass
-    with pytest.raises(ConfigError, match="no archive/"), Holdings.open(tmp_path):
+    with pytest.raises(ConfigError, match="holds no archive, but 1 collection"), Holdings.open(tmp_path):
         pass
 
 

@@ -90,7 +90,8 @@ class HeldRequests:
         held = self._requests.setdefault(address, [])
         held.append(waits)
         try:
-            await asyncio.wait_for(waits, patience)
+            async with asyncio.timeout(patience):
+                await waits
         except TimeoutError:
             held.remove(waits)
             return False
