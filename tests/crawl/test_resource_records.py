@@ -21,7 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.writer import WarcIdentity
-from archiver.crawl import metadata_warc
+from archiver.crawl import commit, metadata_warc
 from archiver.crawl.metadata_warc import MetadataPart, MetadataWarc
 from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.dns import GuardedResolver
@@ -84,6 +84,7 @@ def indexed(directory: Path, scratch: Path) -> list[bytes]:
 def test_look_ups_and_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up once, before the first visit that used it; the same index live, restored, rebuilt and by others."""
     monkeypatch.setattr(aiohttp, "ThreadedResolver", Names)
+    monkeypatch.setattr(commit, "DEAR", 600.0)  # on a busy machine, the slow writer would make a second file
     directory, scratch = tmp_path / "c", tmp_path / "theirs"
     Names.asked = ()
     with RawServer() as server:
