@@ -81,10 +81,15 @@ def indexed(directory: Path, scratch: Path) -> list[bytes]:
     return lines
 
 
+@pytest.fixture(autouse=True)
+def one_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep visits from the slow writer, which would make a second file on a busy machine."""
+    monkeypatch.setattr(commit, "DEAR", 600.0)
+
+
 def test_look_ups_and_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up once, before the first visit that used it; the same index live, restored, rebuilt and by others."""
     monkeypatch.setattr(aiohttp, "ThreadedResolver", Names)
-    monkeypatch.setattr(commit, "DEAR", 600.0)  # on a busy machine, the slow writer would make a second file
     directory, scratch = tmp_path / "c", tmp_path / "theirs"
     Names.asked = ()
     with RawServer() as server:
