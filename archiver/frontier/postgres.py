@@ -4,8 +4,10 @@ As with SQLite, one transaction at a time may write: each begins by raising a nu
 for the lock of that row. So each reads what those before it have written, and no two decide at once. The server ends a
 transaction whose process stands still.
 
-A lost connection is made again, and what was under way is done again; if only the answer to a COMMIT was lost, the
-server still knows whether it took place. After `PATIENCE` the crawl ends with an error.
+A lost connection is made again, and what was under way is done again. If only the answer to a COMMIT was lost, a row
+of the connection's own, which each of its transactions raises, shows whether it took place. The number that the server
+gives to a transaction does not show that: a standby that takes over, and never got the transaction, gives the number
+away again. After `PATIENCE` the crawl ends with an error.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from uuid import uuid4
 
 from psycopg import DataError, Error, IntegrityError, OperationalError, errors, pq
 
@@ -43,7 +46,15 @@ AT_ONCE = 5000  # rows in one statement
 REPEATED = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 ENDED = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
 
-RAISE = "UPDATE revisions SET number = number + 1 WHERE name = 'transactions' RETURNING pg_current_xact_id()::text"
+RAISE = """
+WITH own AS (
+    INSERT INTO revisions (name, number) VALUES (?, 1)
+    ON CONFLICT (name) DO UPDATE SET number = revisions.number + 1 RETURNING number
+)
+UPDATE revisions SET number = number + 1 WHERE name = 'transactions'
+RETURNING pg_current_xact_id()::text, (SELECT number FROM own)
+"""
+COMMITTED = "SELECT 1 FROM revisions WHERE name = ? AND number >= ?"
 SESSION = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 END_SESSION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ? AND backend_start = CAST(? AS timestamptz)
@@ -80,7 +91,8 @@ class PostgresConnection(Connection):
     def __init__(self, address: str, *, reads: bool = False) -> None:
         self._address = address
         self._reads = reads
-        self._number: str = ""  # of the transaction that is open
+        self._name = f"commits of {uuid4().hex}"  # of our row in `revisions`
+        self._open = ("", 0)  # the transaction that is open: the server's number for it, and ours
         self._own = 0  # transactions that this connection has committed
         self._held: list[DatabaseLock] = []
         self.clock: Callable[[], float] | None = None  # in place of the server's
@@ -126,7 +138,7 @@ class PostgresConnection(Connection):
     def begin(self) -> None:
         """Begin a transaction that keeps all others from writing."""
         self.execute("BEGIN")
-        self._number = str(self.row(RAISE)[0])
+        self._open = self.row(RAISE, (self._name,))
 
     def rollback(self) -> None:
         """Undo the transaction."""
@@ -151,23 +163,23 @@ class PostgresConnection(Connection):
         except OperationalError as error:
             if not self.lost and error.sqlstate is not None and not isinstance(error, ENDED):
                 raise
-            if not self._took_place(self._number):
+            if not self._took_place(*self._open):
                 raise _InterruptedError(str(error)) from error
         self._own += 1
 
-    def _took_place(self, number: str) -> bool:
-        """Return True if transaction *number* was committed, on a new connection."""
+    def _took_place(self, number: str, own: int) -> bool:
+        """Return True if a transaction was committed, on a new connection: *number* is the server's, *own* is ours."""
         for _ in attempts():
             try:
                 self.connect_again()
                 (status,) = self.row("SELECT pg_xact_status(CAST(CAST(? AS TEXT) AS xid8))", (number,))
+                if status != "in progress":
+                    return self.row(COMMITTED, (self._name, own)) is not None
             except OperationalError as error:
                 log.debug("cannot ask for the end of transaction %s: %s", number, error)
                 continue
             except Error:  # a standby that never heard of it
                 return False
-            if status != "in progress":
-                return bool(status == "committed")
         return False
 
     @contextmanager
@@ -255,8 +267,16 @@ class PostgresConnection(Connection):
         """Return True if the connection is of no more use."""
         return self._db.closed
 
+    def break_off(self) -> None:
+        """Close the connection, which is of no more use; the next work makes it again."""
+        self._db.close()
+
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection for good."""
+        with suppress(Error):
+            if not self.lost and not self._reads:
+                self.execute("SET synchronous_commit = off")
+                self.execute("DELETE FROM revisions WHERE name = ?", (self._name,))
         self._db.close()
 
 
@@ -292,7 +312,7 @@ def persist(db: PostgresConnection, act: Callable[[Connection], T]) -> T:
             problem = error
         except (OperationalError, errors.InFailedSqlTransaction) as error:
             if error.sqlstate is None and not isinstance(error, _InterruptedError):
-                db.close()  # the error is not of the server: a connection that cannot be used any more
+                db.break_off()  # the error is not of the server: a connection that cannot be used any more
             elif not db.lost and not isinstance(error, (*ENDED, _InterruptedError)):
                 raise
             problem = error

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,7 +25,7 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.frontier.totals import open_totals
 from archiver.model import Event, Hop, NewUrl, Settlement
 from fixtures.archives import database_rows
-from fixtures.postgres import LostAnswers, PostgresServer, wait_for
+from fixtures.postgres import LostAnswers, PostgresServer, ServerPair, wait_for
 from fixtures.queued_urls import waiting
 from fixtures.two_crawlers import stored
 
@@ -215,6 +215,48 @@ def test_a_commit_whose_answer_is_lost_counts_once(tmp_path: Path, address: str)
     assert database_rows(tmp_path / "crawl.db", "SELECT tries FROM urls") == [(3,)]
     assert database_rows(tmp_path / "crawl.db", "SELECT count(*) FROM captures") == [(3,)]
     assert database_rows(tmp_path / "crawl.db", "SELECT received FROM hosts") == [(27,)]
+
+
+def test_a_commit_that_a_standby_never_got_is_made_again(postgres_server: PostgresServer | None) -> None:
+    """The standby gives the number of the lost transaction to another one, whose commit must not be taken for ours."""
+    if postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
+    attempts: list[int] = []
+
+    def add(db: Any) -> None:
+        with db.transaction():
+            (number,) = db.row("SELECT pg_current_xact_id()::text")
+            attempts.append(int(number))
+            db.execute("INSERT INTO done VALUES (?)", ("ours",))
+            if len(attempts) == 1:
+                pair.fail_over()
+                reach(int(number))
+
+    def reach(number: int) -> None:
+        """Let another connection commit transactions on the new server, the last one as this *number*."""
+        other = PostgresConnection(address)
+        now = 0
+        while now < number:
+            with other.transaction():
+                (now,) = map(int, other.row("SELECT pg_current_xact_id()::text"))
+                other.execute("INSERT INTO done VALUES (?)", ("other",))
+        assert now == number
+        other.close()
+
+    with ExitStack() as stack:
+        pair = ServerPair(stack)
+        name = pair.server.new_database().rpartition("/")[2]
+        first, second = pair.ports
+        address = f"postgresql://tester@127.0.0.1:{first},127.0.0.1:{second}/{name}"
+        db = stack.enter_context(closing(PostgresConnection(address)))
+        db.prepare()
+        db.execute("CREATE TABLE done (name TEXT)")
+        with db.transaction():
+            db.execute("INSERT INTO done VALUES (?)", ("before",))
+        pair.detach()
+        persist(db, add)
+        assert len(attempts) == 2
+        assert db.rows("SELECT name FROM done WHERE name <> 'other' ORDER BY name") == [("before",), ("ours",)]
 
 
 def test_a_long_result_is_read_in_portions(tmp_path: Path, address: str) -> None:
