@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archiver.clock import Clock
 from archiver.collection import safe_paths
@@ -26,7 +26,7 @@ from archiver.collection.named_files import archive_use, secret_uses, store_uses
 from archiver.collection.records import warc_files
 from archiver.collection.store import Store, Uploads
 from archiver.collection.writer import Archive
-from archiver.config.settings import DedupSettings, Settings, SettingsByHost
+from archiver.config.settings import BrowserSettings, DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.budget import Budget, SharedBudget
 from archiver.crawl.commit import Committer
@@ -58,8 +58,6 @@ from archiver.crawl.rules import (
 )
 from archiver.crawl.secrets import Secrets, read_secrets
 from archiver.crawl.shared_settings import agree_on_settings
-from archiver.crawl.views.answers import StoredAnswers
-from archiver.crawl.views.stage import PageViews, prepare_views
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -72,6 +70,9 @@ from archiver.model import Cookie
 from archiver.policy.limits import Quotas
 from archiver.policy.retry import NetworkState
 from archiver.storage import DRAFT, OPEN, close_to_others, is_private
+
+if TYPE_CHECKING:
+    from archiver.crawl.views.stage import PageViews
 from archiver.warc.records import RecordIds
 
 EARLIER_CRAWLS = 10  # in which we look for a payload: each costs one more query for a batch
@@ -183,7 +184,7 @@ async def _opened(
 
         await catch_up(layout, frontier, visit_rules, index, now)
     rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, now))
-    await prepare_views(frontier, settings.browser, resume=how.resume)
+    await _prepare_views(frontier, settings.browser, resume=how.resume)
     await frontier.add_seeds(settings.seeds)
     others = await asyncio.to_thread(_others, layout, settings.dedup)
     held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), orders, others
@@ -235,11 +236,22 @@ async def _put_together(
     return Crawl(parts, by_host, clock), writers, journal
 
 
-def _views(opened: Opened) -> PageViews | None:
+async def _prepare_views(frontier: SqliteFrontier, settings: BrowserSettings, *, resume: bool) -> None:
+    """Let *frontier* say which pages are to be shown: those of an earlier run too, or none without a browser."""
+    if settings.browser == "off":
+        await frontier.forget_views()
+    elif resume:
+        await frontier.add_stored_views(every=settings.browser == "all")
+
+
+def _views(opened: Opened) -> "PageViews | None":
     """Return the views of pages in a browser, if there are to be any. The first of several crawlers shows them."""
     settings = opened.settings.browser
     if settings.browser == "off":
         return None
+    from archiver.crawl.views.answers import StoredAnswers  # noqa: PLC0415 - most crawls need no browser
+    from archiver.crawl.views.stage import PageViews  # noqa: PLC0415 - see above
+
     first = opened.crawler[0].endswith(FIRST) or not opened.crawler[0]
     answers = StoredAnswers(opened.layout, opened.others) if first else None
     return PageViews((opened.frontier, answers), opened.rules, settings, opened.clock)

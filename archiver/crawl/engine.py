@@ -8,6 +8,7 @@ more, and what is under way finishes. An error of storage or a bug ends everythi
 import asyncio
 import logging
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from archiver.clock import Clock
 from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
@@ -23,7 +24,6 @@ from archiver.crawl.outside_changes import OutsideChanges
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
 from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, recorded
-from archiver.crawl.views.stage import PageViews
 from archiver.crawl.visit import Visited
 from archiver.errors import Failure, first_error
 from archiver.fetch.client import Fetcher
@@ -31,6 +31,9 @@ from archiver.frontier.port import Frontier
 from archiver.http.head import LARGE_HEAD
 from archiver.model import Claim, ExitCode
 from archiver.policy.schedule import Schedule
+
+if TYPE_CHECKING:
+    from archiver.crawl.views.stage import PageViews
 
 REST_AFTER_HEAD = 5.0  # seconds for each 64 KiB of a large head: to read and to pack it takes time from all hosts
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
@@ -55,7 +58,7 @@ class Parts:
     leases: Leases
     budget: Budget
     undiscovered: UndiscoveredUrls | None = None
-    views: PageViews | None = None
+    views: "PageViews | None" = None
 
 
 class Crawl:
@@ -75,10 +78,8 @@ class Crawl:
         self._leases = parts.leases
         self._undiscovered = parts.undiscovered
         self._views = parts.views
-        self._settings = settings
         self._requests = parts.requests
-        self._clock = clock
-        self._began = clock.now()
+        self._settings, self._clock, self._began = settings, clock, clock.now()
         self._counts = CrawlCounts(self._began)
         self._news = asyncio.Event()
         self._visits: set[asyncio.Task[None]] = set()

@@ -82,4 +82,4 @@ CREATE TRIGGER captures_received AFTER INSERT ON captures REFERENCING NEW TABLE 
 FOR EACH STATEMENT EXECUTE FUNCTION count_received();
 
 CREATE TABLE versions (schema BIGINT NOT NULL);
-INSERT INTO revisions (name, number) VALUES ('transactions', 0);  -- whoever raises it alone may write
+INSERT INTO revisions (name, number) VALUES ('transactions', 0);  -- a transaction that has raised it is the only one that writes

@@ -73,6 +73,15 @@ def test_help_imports_no_command(tmp_path: Path) -> None:
     assert not {name for name in ours if name.startswith(("crawl", "frontier", "collection", "tools", "fetch"))}
 
 
+def test_a_crawl_without_a_browser_imports_nothing_of_it() -> None:
+    crawl = "archiver.cli.crawl, archiver.cli.start, archiver.crawl.build, archiver.crawl.engine"
+    seen = f"import sys, {crawl}; print(*sorted(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, env=environment(), check=True)
+    loaded = set(ran.stdout.split())
+    assert "archiver.crawl.engine" in loaded
+    assert not [name for name in loaded if name.startswith(("archiver.browser", "archiver.crawl.views."))]
+
+
 @pytest.mark.parametrize("command", sorted(entry.COMMANDS))
 def test_help_of_a_command_imports_nothing_slow(tmp_path: Path, command: str) -> None:
     seen = f"import sys, archiver.cli.entry as e; e.run(['{command}', '--help']); print(*sorted(sys.modules))"

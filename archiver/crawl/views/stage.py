@@ -52,14 +52,6 @@ def check_browser(settings: Settings) -> None:
         )
 
 
-async def prepare_views(frontier: SqliteFrontier, settings: BrowserSettings, *, resume: bool) -> None:
-    """Let *frontier* say which pages are to be shown: those of an earlier run too, or none without a browser."""
-    if settings.browser == "off":
-        await frontier.forget_views()
-    elif resume:
-        await frontier.add_stored_views(every=settings.browser == "all")
-
-
 class TimeShare:
     """The time that views have taken, and the share of the crawl's time that they may take."""
 
