@@ -4,9 +4,11 @@ import os
 import signal
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from shutil import copytree, ignore_patterns
+from subprocess import Popen
 from time import monotonic, sleep
 
 import psycopg
@@ -19,7 +21,7 @@ from fixtures.command import archiver, ended, running, said
 from fixtures.flag import Gate
 from fixtures.postgres import DataFolder, PostgresServer, folder
 from fixtures.rawserver import Answer, RawServer
-from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
+from fixtures.several_hosts import PATIENCE, SeveralHosts, captures, crawlers, several_hosts
 from fixtures.site_with_login import PASSWORD, USER, MembersSite
 from fixtures.sites import ok, page
 
@@ -56,29 +58,42 @@ def wait_for_crawlers(directory: Path, number: int) -> None:
         sleep(0.05)
 
 
-def test_machines_share_the_hosts_and_each_may_leave_and_come_back(tmp_path: Path, address: str) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+@contextmanager
+def two_at_work(folder: Path, address: str, hosts: SeveralHosts) -> Iterator[tuple[Popen[str], Popen[str], Gate, str]]:
+    """Crawl *hosts* with two machines, in one/ and two/ below *folder*.
+
+    Yields both processes, a gate that keeps the crawl from ending, and the URL of the page behind it.
+    """
     gate = Gate()
-    with gated(gate) as server, several_hosts(hosts=6, after=100) as hosts:
+    with gated(gate) as server:
         start = ("crawl", "-o", "one", *OPTIONS, "--frontier", address, server.url())
-        with running(*start, cwd=tmp_path) as first:
+        with running(*start, cwd=folder) as first:
             gate.arrived.wait()
-            with running("join", address, "-o", "two", "--name", "second", cwd=tmp_path) as second:
-                wait_for_crawlers(one, 2)
-                ran = archiver("add", "one", *hosts.seeds, cwd=tmp_path)
+            with running("join", address, "-o", "two", "--name", "second", cwd=folder) as second:
+                wait_for_crawlers(folder / "one", 2)
+                ran = archiver("add", "one", *hosts.seeds, cwd=folder)
                 assert ran.returncode == 0, ran.stderr
                 assert hosts.reached.wait(PATIENCE)
-                second.send_signal(signal.SIGINT)
-                _, err = second.communicate(timeout=PATIENCE)
-                assert second.returncode == ExitCode.STOPPED, err
-                assert "the crawl goes on, on other machines" in err
-            with running("resume", "two", cwd=tmp_path) as second:
-                wait_for_crawlers(one, 2)
-                gate.open()
-                for process in (first, second):
-                    _, err = process.communicate(timeout=PATIENCE)
-                    assert process.returncode == ExitCode.DONE, err
-    assert captures(one) == dict.fromkeys({*hosts.pages, server.url()}, 1)
+                yield first, second, gate, server.url()
+
+
+def test_machines_share_the_hosts_and_each_may_leave_and_come_back(tmp_path: Path, address: str) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    with (
+        several_hosts(hosts=6, after=100) as hosts,
+        two_at_work(tmp_path, address, hosts) as (first, second, gate, last),
+    ):
+        second.send_signal(signal.SIGINT)
+        _, err = second.communicate(timeout=PATIENCE)
+        assert second.returncode == ExitCode.STOPPED, err
+        assert "the crawl goes on, on other machines" in err
+        with running("resume", "two", cwd=tmp_path) as again:
+            wait_for_crawlers(one, 2)
+            gate.open()
+            for process in (first, again):
+                _, err = process.communicate(timeout=PATIENCE)
+                assert process.returncode == ExitCode.DONE, err
+    assert captures(one) == dict.fromkeys({*hosts.pages, last}, 1)
     for directory in (one, two):
         assert any("~" in file.name for file in warcs(directory))  # both have crawled
     assert rows(one, "SELECT exit_code FROM runs") == [(ExitCode.DONE,)]
@@ -87,25 +102,19 @@ def test_machines_share_the_hosts_and_each_may_leave_and_come_back(tmp_path: Pat
 
 def test_a_machine_that_is_killed_comes_back_while_the_others_go_on(tmp_path: Path, address: str) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    gate = Gate()
-    with gated(gate) as server, several_hosts(hosts=6, after=100) as hosts:
-        start = ("crawl", "-o", "one", *OPTIONS, "--frontier", address, server.url())
-        with running(*start, cwd=tmp_path) as first:
-            gate.arrived.wait()
-            with running("join", address, "-o", "two", "--name", "second", cwd=tmp_path) as second:
-                wait_for_crawlers(one, 2)
-                ran = archiver("add", "one", *hosts.seeds, cwd=tmp_path)
-                assert ran.returncode == 0, ran.stderr
-                assert hosts.reached.wait(PATIENCE)
-                for victim in (*crawlers(second.pid), second.pid):
-                    os.kill(victim, signal.SIGKILL)
-                second.communicate(timeout=PATIENCE)
-            with running("resume", "two", cwd=tmp_path) as second:
-                gate.open()
-                for process in (first, second):
-                    _, err = process.communicate(timeout=PATIENCE)
-                    assert process.returncode == ExitCode.DONE, err
-    assert captures(one).keys() == {*hosts.pages, server.url()}
+    with (
+        several_hosts(hosts=6, after=100) as hosts,
+        two_at_work(tmp_path, address, hosts) as (first, second, gate, last),
+    ):
+        for victim in (*crawlers(second.pid), second.pid):
+            os.kill(victim, signal.SIGKILL)
+        second.communicate(timeout=PATIENCE)
+        with running("resume", "two", cwd=tmp_path) as again:
+            gate.open()
+            for process in (first, again):
+                _, err = process.communicate(timeout=PATIENCE)
+                assert process.returncode == ExitCode.DONE, err
+    assert captures(one).keys() == {*hosts.pages, last}
     assert rows(one, "SELECT DISTINCT closed FROM warcs") == [(1,)]
     verified(one, two)
 

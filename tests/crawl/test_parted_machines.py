@@ -93,6 +93,21 @@ class Crawl:
 
         self.server.log.shows(all_asked).wait(PATIENCE)
 
+    def part(self, network: str, parted: Namespace, other: Namespace) -> tuple[float, float]:
+        """Part a machine from *network* until the *other* one has taken its hosts, and wait until it asks hosts again.
+
+        Returns when the network was away, and when it was back, on the monotonic clock.
+        """
+        log = self.server.log
+        log.holds(len(log) + 100).wait(PATIENCE)
+        parted.part(network)
+        began = time.monotonic()
+        self.takes(other, {row.host for row in self.asked_by(parted) if row.arrived > began - 2})
+        mended = time.monotonic()
+        parted.mend(network)
+        log.shows(lambda row: row.client == parted.address("sites") and row.arrived > mended).wait(PATIENCE)
+        return began, mended
+
     def complete(self, late: ThreadDelay) -> None:
         """All machines end well, everything is stored, and no host was asked faster than allowed."""
         ends = [machine.wait() for machine, _ in self.machines]
@@ -115,15 +130,7 @@ def test_parted_from_the_database_for_longer_than_the_lease(tmp_path: Path, late
         crawl = Crawl(stack, tmp_path, pages=240, rate=3)
         _, other = crawl.begin()
         _, parted = crawl.join()
-        log = crawl.server.log
-        log.holds(len(log) + 100).wait(PATIENCE)
-        parted.part("database")
-        began = time.monotonic()
-        own = {row.host for row in crawl.asked_by(parted) if row.arrived > began - 2}
-        crawl.takes(other, own)
-        mended = time.monotonic()
-        parted.mend("database")
-        log.shows(lambda row: row.client == parted.address("sites") and row.arrived > mended).wait(PATIENCE)
+        began, mended = crawl.part("database", parted, other)
         crawl.complete(late)
         meanwhile = [row.arrived for row in crawl.asked_by(parted) if began <= row.arrived < mended]
         assert max(meanwhile, default=began) < began + LEASE - LAST_PART + late.worst + 1
@@ -138,15 +145,7 @@ def test_parted_from_the_sites(tmp_path: Path, late: ThreadDelay) -> None:
         crawl = Crawl(stack, tmp_path, pages=200, rate=5)
         _, other = crawl.begin()
         machine, parted = crawl.join()
-        log = crawl.server.log
-        log.holds(len(log) + 100).wait(PATIENCE)
-        parted.part("sites")
-        began = time.monotonic()
-        own = {row.host for row in crawl.asked_by(parted) if row.arrived > began - 2}
-        crawl.takes(other, own)
-        parted.mend("sites")
-        mended = time.monotonic()
-        log.shows(lambda row: row.client == parted.address("sites") and row.arrived > mended).wait(PATIENCE)
+        crawl.part("sites", parted, other)
         crawl.complete(late)
         joined = rows(machine.directory, f"SELECT count(*) FROM crawlers WHERE name LIKE '{machine.name}%'")
         assert joined == [(2,)]  # when it began, and when the network was back
