@@ -15,8 +15,9 @@ from archiver.cli.entry import run
 from archiver.model import ExitCode
 from archiver.tools.export import write
 from archiver.tools.export.write import MARKER, ExportFolder
-from fixtures import browser, devtools
+from fixtures import browser
 from fixtures.crawl_in_process import crawl
+from fixtures.devtools import needs_chromium
 from fixtures.handmade_collections import Held, head, revisit
 from fixtures.handmade_warc import record
 from fixtures.rawserver import Answer, RawServer, Route
@@ -112,7 +113,7 @@ def _slash(exported: Path) -> str:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+@needs_chromium
 def test_in_a_browser(exported: Path, tmp_path: Path) -> None:
     """Pages look as they did, with nothing asked of the network, and nothing missing but what never was there."""
     pages = ("index.html", "moved/to.html", "latin@q=a&b.html")

@@ -16,13 +16,13 @@ import pytest
 from archiver.model import ExitCode
 from fixtures import devtools
 from fixtures.command import COMMAND, archiver, environment
+from fixtures.devtools import needs_chromium
 from fixtures.forks import Forks
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, keep
 from fixtures.site_with_login import MEMBERS, PASSWORD, PLEASE, USER, MembersSite
 from fixtures.sites import message
 
-needs_chromium = pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
 HEADLESS = f"{devtools.command()} --headless --no-sandbox --disable-gpu --disable-quic"
 PERSON = (  # fills in the form of the login page and sends it
     "<script>fetch('/login').then(answer => answer.text()).then(text => {"

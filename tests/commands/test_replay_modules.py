@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from archiver.warc import cdxj
-from fixtures import browser, devtools
+from fixtures import browser
 from fixtures.command import ROOT
+from fixtures.devtools import needs_chromium
 from fixtures.folder import content_type, files
 from fixtures.handmade_warc import Collection, Visit
 from fixtures.pywb_server import Wayback, archiver_replay
@@ -20,7 +21,7 @@ pytestmark = [
     pytest.mark.replay,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    needs_chromium,
 ]
 HOME = "https://site.example"
 THERE = """new Promise(done => {

@@ -4,23 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from archiver.browser.chromium import why_no_namespace
 from archiver.model import ExitCode
-from fixtures import devtools
 from fixtures.applications.serving import seeds, served
 from fixtures.applications.table import APPLICATIONS, Application
 from fixtures.command import archiver
 from fixtures.debian import NotToBeHad
+from fixtures.devtools import needs_chromium, needs_namespace
 from fixtures.pywb_server import archiver_replay
 from fixtures.replay_judge import JudgedPage, judged
 
-NO_NAMESPACE = why_no_namespace()
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.replay,
     pytest.mark.slow,
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
-    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+    needs_chromium,
+    needs_namespace,
 ]
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--allow-private", "127.0.0.2")
 

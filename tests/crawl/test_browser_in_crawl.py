@@ -11,23 +11,21 @@ from zipfile import ZipFile
 
 import pytest
 
-from archiver.browser.chromium import why_no_namespace
 from archiver.model import ExitCode
-from fixtures import devtools
 from fixtures.archives import rows
 from fixtures.command import COMMAND, archiver, environment, running
+from fixtures.devtools import needs_chromium, needs_namespace
 from fixtures.flag import Gate
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Route, Sendable, keep
 from fixtures.sites import PIXEL, message, ok, page
 
-NO_NAMESPACE = why_no_namespace()
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
-    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+    needs_chromium,
+    needs_namespace,
 ]
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 ITEMS = 8

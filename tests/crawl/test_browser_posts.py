@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from archiver.browser.chromium import why_no_namespace
 from archiver.model import ExitCode
-from fixtures import browser, devtools
+from fixtures import browser
 from fixtures.archives import rows
 from fixtures.command import archiver, running
 from fixtures.debian import NotToBeHad
+from fixtures.devtools import needs_chromium, needs_namespace
 from fixtures.log import Row
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import NOT_FOUND, RawServer, Route, Sendable, keep
@@ -21,13 +21,12 @@ from fixtures.replay_comparison import Viewer, compared, look
 from fixtures.replayweb_page import hosted
 from fixtures.sites import PIXEL, ok
 
-NO_NAMESPACE = why_no_namespace()
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
-    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+    needs_chromium,
+    needs_namespace,
 ]
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 PAGE = """<!doctype html><title>Posts</title><div id=app></div><script>

@@ -11,7 +11,8 @@ from archiver import url
 from archiver.extract import Document, links
 from archiver.extract.exchange import from_fields
 from archiver.model import Hop
-from fixtures import browser, devtools
+from fixtures import browser
+from fixtures.devtools import needs_chromium
 from fixtures.page_requests import ROUTES, small
 from fixtures.rawserver import RawServer
 
@@ -45,7 +46,7 @@ def named(address: str) -> Iterator[str]:
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+@needs_chromium
 def test_everything_that_a_page_asks_for_is_named(tmp_path: Path) -> None:
     with RawServer(ROUTES, otherwise=small) as server:
         browser.tour([server.url()], tmp_path / "profile")

@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from archiver.browser.answers import Asked, Told
-from archiver.browser.chromium import Chromium, find, why_no_namespace
+from archiver.browser.chromium import Chromium, find
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.view import FLAGS, BrowserViews, Viewed, ViewLimits
-from fixtures import devtools
+from fixtures.devtools import needs_chromium, needs_namespace
 
-NO_NAMESPACE = why_no_namespace()
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
-    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+    needs_chromium,
+    needs_namespace,
 ]
 PAGE = "https://site.example/"
 SECOND = 1_700_000_000  # 2023-11-14T22:13:20Z

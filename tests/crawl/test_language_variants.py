@@ -24,11 +24,12 @@ from archiver.model import Claim, Event, ExitCode, Framing, Hop
 from archiver.policy.scope import Scope
 from archiver.tools.verify.collection import verify
 from archiver.warc.cdxj import LANGUAGE
-from fixtures import browser, devtools, replayweb_page
+from fixtures import browser, replayweb_page
 from fixtures.archives import rows, states, warcs
 from fixtures.auth_servers import command
 from fixtures.crawl_in_process import crawl, settings
 from fixtures.debian import NotToBeHad
+from fixtures.devtools import needs_chromium
 from fixtures.forks import Forks
 from fixtures.log import Log, Row
 from fixtures.ports import free_port, run_server
@@ -371,7 +372,7 @@ def test_pywb_shows_the_language_of_the_settings_first(tmp_path: Path, serve: ob
 @pytest.mark.replay
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+@needs_chromium
 def test_replayweb_shows_the_language_of_the_settings(tmp_path: Path, forks: Forks) -> None:
     """Whatever the date; it does not find variants."""
     try:

@@ -11,11 +11,11 @@ from subprocess import DEVNULL
 
 import pytest
 
-from archiver.browser.chromium import why_no_namespace
 from archiver.model import ExitCode
-from fixtures import browser, devtools
+from fixtures import browser
 from fixtures.command import COMMAND, archiver, environment
 from fixtures.debian import NotToBeHad
+from fixtures.devtools import needs_chromium, needs_namespace
 from fixtures.log import Row
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable, keep
@@ -23,11 +23,10 @@ from fixtures.replay_comparison import Viewer, compared, look
 from fixtures.replayweb_page import hosted
 from fixtures.sites import ok, page
 
-NO_NAMESPACE = why_no_namespace()
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
-    pytest.mark.skipif(bool(NO_NAMESPACE), reason=f"needs a network namespace: {NO_NAMESPACE}"),
+    needs_chromium,
+    needs_namespace,
 ]
 OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0")
 CHANCE = """<!doctype html><title>Chance</title><p id=told>nothing</p><img id=drawn><script>

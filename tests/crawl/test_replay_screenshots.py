@@ -14,10 +14,11 @@ import pytest
 import pywb
 
 from archiver.model import ExitCode
-from fixtures import browser, devtools, replayweb_page
+from fixtures import browser, replayweb_page
 from fixtures.browser import Page
 from fixtures.command import ROOT, archiver
 from fixtures.debian import NotToBeHad, python_manual, sqlite_manual
+from fixtures.devtools import needs_chromium
 from fixtures.folder import serve_tree
 from fixtures.hard_to_replay import BEYOND_PYWB, BEYOND_REPLAYWEB, HOSTS, INCOMPLETE, NEVER_KNOWN, PAGES, showcase
 from fixtures.pywb_server import archiver_replay
@@ -30,7 +31,7 @@ pytestmark = [
     pytest.mark.replay,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    needs_chromium,
 ]
 FONT = Path(pywb.__file__).parent / "static/fonts/font-awesome/fa-solid-900.woff2"
 SEARCH = "/search.html?q=feurzeig"  # finds one page, and reads it to show the text around the word

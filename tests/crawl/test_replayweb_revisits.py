@@ -22,9 +22,10 @@ import pytest
 from archiver.model import ExitCode
 from archiver.tools.wacz.contents import PLAIN
 from archiver.warc.cdxj import IndexEntry, parse_line
-from fixtures import browser, devtools, replayweb_page
+from fixtures import browser, replayweb_page
 from fixtures.conditional_site import Page, served
 from fixtures.debian import NotToBeHad
+from fixtures.devtools import needs_chromium
 from fixtures.forks import Forks
 from fixtures.handmade_warc import member, record
 from fixtures.rawserver import RawServer, Route
@@ -36,7 +37,7 @@ pytestmark = [
     pytest.mark.replay,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+    needs_chromium,
 ]
 HOSTS = ("127.0.0.1", "127.0.0.2")
 LONG = f"<!-- {'so that it is stored once only ' * 40} -->"

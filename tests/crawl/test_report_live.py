@@ -15,6 +15,7 @@ from archiver.collection.layout import Layout
 from fixtures import badserver, browser, devtools
 from fixtures.archives import rows
 from fixtures.command import archiver
+from fixtures.devtools import needs_chromium
 from fixtures.rawserver import RawServer
 from fixtures.sites import PIXEL, ok, page
 
@@ -129,7 +130,7 @@ def test_what_cannot_be_done(crawled: Crawled, arguments: tuple[str, ...], told:
     assert ran.stderr.count("\n") == 1
 
 
-@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+@needs_chromium
 def test_a_browser_shows_the_page(crawled: Crawled, tmp_path: Path) -> None:
     """Our script runs, though the page forbids every other; nothing is complained of."""
     address = (crawled.directory / "reports" / "report.html").absolute().as_uri()
@@ -145,7 +146,7 @@ def test_a_browser_shows_the_page(crawled: Crawled, tmp_path: Path) -> None:
     assert ran.stdout.count('<th class="n" scope="col" tabindex="0">') > 10
 
 
-@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+@needs_chromium
 def test_a_browser_obeys_no_other_script(crawled: Crawled, tmp_path: Path) -> None:
     """What the test above looks for would be seen."""
     spoiled = tmp_path / "spoiled.html"

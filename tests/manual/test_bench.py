@@ -9,9 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from archiver.browser.chromium import why_no_namespace
-from fixtures import devtools
 from fixtures.command import ROOT, environment
+from fixtures.devtools import needs_chromium, needs_namespace
 
 CASES = ("cpu", "latency", "memory", "hosts", "large", "fairness", "start")
 SAMPLES = """\
@@ -51,7 +50,8 @@ def test_every_case_runs_checks_that_all_was_fetched_and_prints_a_table(case: st
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(devtools.command() is None or bool(why_no_namespace()), reason="needs Chromium and a namespace")
+@needs_chromium
+@needs_namespace
 def test_views_are_measured() -> None:
     ran = bench("views.py", "--pages", "3", "--rounds", "1", "--rate", "100")
     assert ran.returncode == 0, ran.stderr
@@ -62,7 +62,7 @@ def test_views_are_measured() -> None:
 @pytest.mark.browser
 @pytest.mark.replay
 @pytest.mark.slow
-@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
+@needs_chromium
 def test_a_recorder_like_browsertrix_has_another_clock_and_chance_than_the_replay(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     words = ("wasm", "random-ids", "--ways", "plain", "recorder", "--results", str(results))
