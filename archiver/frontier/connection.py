@@ -75,7 +75,7 @@ class Connection(ABC):
 
     @abstractmethod
     def unsynced_transaction(self) -> AbstractContextManager[None]:
-        """Do the same as `transaction` without waiting for the disk; a power cut may undo it."""
+        """Do the same as `transaction`, unsynced if a power cut that undoes it ends all crawlers."""
 
     @abstractmethod
     def now(self) -> float:

@@ -135,7 +135,7 @@ class Connections:
     async def _write_unsynced(
         self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
     ) -> T:
-        """Do the same without waiting for the disk; a power cut may undo it."""
+        """Do the same without waiting for the disk, if a power cut that undoes it ends all crawlers."""
         with self._errors():
             async with self._lock:
                 return await self._writer.run(_in_unsynced_transaction, act, *values, **named)

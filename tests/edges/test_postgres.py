@@ -259,6 +259,38 @@ def test_a_commit_that_a_standby_never_got_is_made_again(postgres_server: Postgr
         assert db.rows("SELECT name FROM done WHERE name <> 'other' ORDER BY name") == [("before",), ("ours",)]
 
 
+def test_a_lease_outlives_the_server(tmp_path: Path, postgres_server: PostgresServer | None) -> None:
+    """It waits for the standby. If a standby that never got it took over, a second crawler could lease the host."""
+    if postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
+
+    async def check(pair: ServerPair, address: str) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            write_address(tmp_path / name / "crawl.db", address, name)
+        async with (
+            await SqliteFrontier.open(tmp_path / "one" / "crawl.db") as one,
+            await SqliteFrontier.open(tmp_path / "two" / "crawl.db") as two,
+        ):
+            await one.join("one~1")
+            await two.join("two~1")
+            await one.add_seeds([SEED])
+            (host,) = await one.due_hosts(1000.0, 1, ())
+            pair.detach()
+            leased = asyncio.create_task(one.lease({host.id: host.key}))
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            await asyncio.to_thread(wait_for, pair.server.address(), waiting)
+            await asyncio.to_thread(pair.fail_over)
+            assert host.id in await leased
+            assert await two.lease({host.id: host.key}) == {}
+
+    with ExitStack() as stack:
+        pair = ServerPair(stack)
+        name = pair.server.new_database().rpartition("/")[2]
+        first, second = pair.ports
+        asyncio.run(check(pair, f"postgresql://tester@127.0.0.1:{first},127.0.0.1:{second}/{name}"))
+
+
 def test_a_long_result_is_read_in_portions(tmp_path: Path, address: str) -> None:
     """It need not fit into memory, other queries may come in between, and its beginning is there at once."""
 
