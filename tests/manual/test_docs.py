@@ -137,6 +137,11 @@ def test_every_option_named_in_a_how_to_page_exists() -> None:
                 assert option in known, f"{page.name}: {option}"
 
 
+def test_the_readme_names_every_command() -> None:
+    table = "".join(line for line in (ROOT / "README.md").read_text("utf-8").splitlines() if line.startswith("| `"))
+    assert [name for name in COMMANDS if f"`{name}`" not in table] == []
+
+
 def test_the_rate_that_the_verdict_suggests_is_understood() -> None:
     _parse(["archiver", "resume", "DIR", *verdict.GENTLE.split()])
 
