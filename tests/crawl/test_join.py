@@ -20,13 +20,12 @@ from fixtures.archives import rows, warcs
 from fixtures.command import archiver, ended, running, said
 from fixtures.flag import Gate
 from fixtures.postgres import DataFolder, PostgresServer, folder
-from fixtures.rawserver import Answer, RawServer
-from fixtures.several_hosts import PATIENCE, SeveralHosts, captures, crawlers, several_hosts
+from fixtures.rawserver import RawServer
+from fixtures.several_hosts import PATIENCE, SeveralHosts, captures, crawlers, gated, several_hosts
 from fixtures.site_with_login import PASSWORD, USER, MembersSite
 from fixtures.sites import ok, page
 
 pytestmark = pytest.mark.postgres
-GATED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n<p>The gate</p>"
 OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0")
 
 
@@ -35,11 +34,6 @@ def new_database(postgres_server: PostgresServer | None) -> str:
     if postgres_server is None:
         pytest.skip("PostgreSQL is not installed")
     return postgres_server.new_database()
-
-
-def gated(gate: Gate) -> RawServer:
-    """Return a host whose only page does not answer before *gate* opens, so that the crawl cannot end."""
-    return RawServer({"/": Answer((gate, GATED))})
 
 
 def verified(*directories: Path) -> None:

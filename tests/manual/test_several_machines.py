@@ -13,11 +13,12 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.command import ROOT, archiver, ended, running
+from fixtures.flag import Gate
 from fixtures.postgres import PostgresServer, wait_for
-from fixtures.several_hosts import PATIENCE, several_hosts
+from fixtures.several_hosts import PATIENCE, gated, several_hosts
 
 PAGE = (ROOT / "docs" / "how-to" / "several-machines.md").read_text("utf-8")
-GENTLE = ("--rate", "20", "--probe", "off", "--min-free-disk", "0", "--warc-age", "1")
+GENTLE = ("--rate", "1", "--probe", "off", "--min-free-disk", "0", "--warc-age", "1")
 CAPTURES = "SELECT urls.url FROM captures JOIN urls ON urls.id = captures.url WHERE captures.status = 200"
 WROTE = "SELECT DISTINCT machine FROM warcs"
 
@@ -45,9 +46,11 @@ def test_from_one_machine_to_two(tmp_path: Path, postgres_server: PostgresServer
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
-    with several_hosts(hosts=6, pages=120, after=20) as hosts, ExitStack() as stack:
-        (tmp_path / "list.txt").write_text("\n".join(hosts.seeds))
+    gate = Gate()  # keeps the crawl from ending
+    with several_hosts(hosts=6, pages=120, after=20) as hosts, gated(gate) as last, ExitStack() as stack:
+        (tmp_path / "list.txt").write_text("\n".join((*hosts.seeds, last.url())))
         crawl = stack.enter_context(running(*command("crawl", address, tmp_path), *GENTLE, cwd=first))
+        gate.arrived.wait()
         assert hosts.reached.wait(PATIENCE)
         join = [*command("join", address, tmp_path), "--name", "second"]
         joined = stack.enter_context(running(*join, cwd=second))
@@ -56,9 +59,12 @@ def test_from_one_machine_to_two(tmp_path: Path, postgres_server: PostgresServer
         joined.send_signal(signal.SIGINT)
         assert ended(joined)[0] == ExitCode.STOPPED
         again = stack.enter_context(running(*join, cwd=second))
+        faster = archiver("set", address, "rate=0", cwd=tmp_path)
+        assert faster.returncode == 0, faster.stderr
+        gate.open()
         assert ended(crawl)[0] == ExitCode.DONE
         assert ended(again)[0] == ExitCode.DONE
-        assert Counter(question(address, CAPTURES)) == dict.fromkeys(hosts.pages, 1)
+        assert Counter(question(address, CAPTURES)) == dict.fromkeys({*hosts.pages, last.url()}, 1)
     assert status.returncode == 0, status.stderr
     assert "second" in status.stdout
     assert len(question(address, WROTE)) == 2
