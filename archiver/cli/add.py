@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archiver import humanize
-from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint, with_tls_paths
+from archiver.cli.directory import named_crawl, resume_hint, with_tls_paths
 from archiver.cli.options import (
     SeedList,
     combine_seed_settings,
@@ -24,9 +24,9 @@ from archiver.cli.options import (
 )
 from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
 from archiver.collection.named_files import secret_uses, tls_uses, vouch
-from archiver.collection.settings_file import read_settings
+from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
 from archiver.config.secret_settings import in_common, secret_sources
 from archiver.config.seeds import SeedSetting, conflict
@@ -89,8 +89,6 @@ async def _add(crawl: NamedCrawl, given: SeedList, *, running: bool) -> tuple[in
 
 def _grow_file(layout: Layout, given: SeedList, *, running: bool) -> Settings:
     """Add seeds to crawl.toml; return the settings that it had."""
-    from archiver.crawl.rules import put_settings
-
     before = with_values(Settings(), read_settings(layout.settings))
     new = _with_seeds(before, given)
     if running:

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from archiver import humanize
-from archiver.cli.directory import check_is_directory, crawl_lock
+from archiver.cli.directory import check_is_directory
 from archiver.cli.options import EACH_LINE, define_command, directory_argument, json_option
 from archiver.cli.terminal import result, results, say
 from archiver.collection.layout import Layout
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, crawl_lock
 from archiver.config.settings import Settings, SettingsByHost, all_values_of
 from archiver.errors import ConfigError
 from archiver.frontier import totals

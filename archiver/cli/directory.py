@@ -4,8 +4,7 @@ A command calls them before it writes anything.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,8 +13,8 @@ from archiver import url
 from archiver.cli.terminal import complain
 from archiver.collection import safe_paths
 from archiver.collection.layout import Layout
-from archiver.collection.lock import Lock, holder
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.lock import holder
+from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.collection.settings_file import read_settings
 from archiver.config.addresses import DATABASE_SCHEMES
 from archiver.config.secret_settings import with_changed
@@ -23,7 +22,7 @@ from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.address import address_of
 from archiver.humanize import printable
-from archiver.storage import DRAFT, OPEN, storage, sync_folder
+from archiver.storage import OPEN, storage, sync_folder
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
 
@@ -66,19 +65,6 @@ _LEFTOVERS = frozenset(
 def _is_leftover(path: Path) -> bool:
     """Return whether *path* is left over from a crawl that was killed before it wrote its settings."""
     return path.name in _LEFTOVERS and (path.is_file() or not any(path.iterdir()))
-
-
-def holds_crawl(directory: Path) -> bool:
-    """Return whether *directory* holds a crawl."""
-    return Layout(directory).has_frontier() or Layout(directory).settings.exists()
-
-
-def check_holds_crawl(crawl: NamedCrawl) -> None:
-    """Refuse a directory without a crawl; an address was checked when it was named."""
-    if crawl.layout is not None and not holds_crawl(crawl.layout.directory):
-        from archiver.frontier import totals
-
-        raise ConfigError(totals.without_crawl(crawl.layout.directory))
 
 
 def check_resumable(directory: Path) -> None:
@@ -350,35 +336,6 @@ def make_directory(directory: Path) -> None:
         if isinstance(error.__cause__, NotADirectoryError | FileExistsError):
             raise ConfigError(f"{directory} cannot be made: a part of its path is not a directory") from None
         raise
-
-
-def check_changeable(crawl: NamedCrawl) -> Settings:
-    """Return the settings of *crawl*. Refuse a directory without a crawl that a command can change."""
-    check_holds_crawl(crawl)
-    if crawl.layout is None:
-        with crawl.read() as db:
-            return crawl.settings(db)
-    from archiver.frontier import totals
-
-    settings = with_values(Settings(), read_settings(crawl.layout.settings))
-    if not crawl.layout.has_frontier() or not totals.has_started(crawl.layout.directory):
-        raise ConfigError(f"{crawl.name}: the crawl has not started; run archiver resume first")
-    return settings
-
-
-@contextmanager
-def crawl_lock(crawl: NamedCrawl) -> Iterator[bool]:
-    """Lock the directory of *crawl*, unless it is in use. Yields whether other processes crawl."""
-    layout = crawl.layout
-    try:
-        lock = None if layout is None else Lock(layout.lock)
-    except ConfigError:
-        if layout is not None and layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
-            raise ConfigError(f"{layout.database} is being rebuilt; try again when that is done") from None
-        yield True
-        return
-    with lock or nullcontext():
-        yield crawl.runs_elsewhere()
 
 
 def resume_hint(count: int, crawl: NamedCrawl, *, running: bool) -> str:

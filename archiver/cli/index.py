@@ -18,14 +18,13 @@ from archiver.cli.directory import (
     check_idle,
     check_is_directory,
     finish_switch_over,
-    holds_crawl,
     make_directory,
 )
 from archiver.cli.options import crawl_argument, define_command, directory_argument, output_option, store_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.collection.named_files import vouch
 from archiver.collection.settings_file import read_settings
 from archiver.collection.store import StoredFile, StoredFiles

@@ -12,11 +12,11 @@ import click
 
 from archiver import humanize, url
 from archiver.cli.cookies import check_cookies_kept, check_export, export_cookies
-from archiver.cli.directory import check_is_directory, check_resumable, crawl_lock
+from archiver.cli.directory import check_is_directory, check_resumable
 from archiver.cli.options import define_command
 from archiver.cli.terminal import result, say
 from archiver.collection.layout import Layout
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, crawl_lock
 from archiver.collection.settings_file import read_settings
 from archiver.config.seeds import lacks_scheme, seed
 from archiver.config.settings import Settings, with_values

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from archiver.cli.directory import holds_crawl, named_crawl
+from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command, output_option
 from archiver.cli.terminal import results, say
 from archiver.collection.lock import Holder
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from archiver.storage import replace_file

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from archiver import humanize
-from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
+from archiver.cli.directory import named_crawl, resume_hint
 from archiver.cli.explain import canonical_url, find_in_crawl, say_if_without_scheme, with_other_scheme
 from archiver.cli.options import crawl_argument, define_command, host_option, last_status_option, output_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.cli.urls import status_ranges
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
 from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
 from archiver.frontier import machines, url_lookup

@@ -39,7 +39,7 @@ from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import store_uses, vouch
-from archiver.collection.settings_file import read_settings, settings_text
+from archiver.collection.settings_file import put_settings, read_settings, settings_text
 from archiver.config import toml
 from archiver.config.addresses import DATABASE, LOCAL_KEYS
 from archiver.config.fetch_settings import NetworkSettings, TlsSettings
@@ -48,7 +48,6 @@ from archiver.config.seeds import conflict
 from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.crawl.crawler_process import crawler_processes
-from archiver.crawl.rules import put_settings
 from archiver.crawl.secrets import read_secrets
 from archiver.crawl.shared_settings import check_login_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ArchiveError, ConfigError

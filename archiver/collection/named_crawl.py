@@ -5,7 +5,7 @@ and WARC files, crawl.log and earlier crawls are out of reach.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -13,7 +13,7 @@ from typing import Self
 
 from archiver.collection import lock
 from archiver.collection.layout import Layout
-from archiver.collection.lock import Holder
+from archiver.collection.lock import Holder, Lock
 from archiver.collection.settings_file import read_settings
 from archiver.config import toml
 from archiver.config.settings import Settings, SettingsByHost, with_values
@@ -22,6 +22,7 @@ from archiver.frontier import machines, totals
 from archiver.frontier.address import SharedFrontier, address_of
 from archiver.frontier.connection import Reader
 from archiver.policy.limits import NO_QUOTAS, Quotas
+from archiver.storage import DRAFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +110,41 @@ class NamedCrawl:
             return False
         with self.read() as db:
             return machines.is_running(db)
+
+
+def holds_crawl(directory: Path) -> bool:
+    """Return whether *directory* holds a crawl."""
+    return Layout(directory).has_frontier() or Layout(directory).settings.exists()
+
+
+def check_holds_crawl(crawl: NamedCrawl) -> None:
+    """Refuse a directory without a crawl; an address was checked when it was named."""
+    if crawl.layout is not None and not holds_crawl(crawl.layout.directory):
+        raise ConfigError(totals.without_crawl(crawl.layout.directory))
+
+
+def check_changeable(crawl: NamedCrawl) -> Settings:
+    """Return the settings of *crawl*. Refuse a directory without a crawl that a command can change."""
+    check_holds_crawl(crawl)
+    if crawl.layout is None:
+        with crawl.read() as db:
+            return crawl.settings(db)
+    settings = with_values(Settings(), read_settings(crawl.layout.settings))
+    if not crawl.layout.has_frontier() or not totals.has_started(crawl.layout.directory):
+        raise ConfigError(f"{crawl.name}: the crawl has not started; run archiver resume first")
+    return settings
+
+
+@contextmanager
+def crawl_lock(crawl: NamedCrawl) -> Iterator[bool]:
+    """Lock the directory of *crawl*, unless it is in use. Yields whether other processes crawl."""
+    layout = crawl.layout
+    try:
+        held = None if layout is None else Lock(layout.lock)
+    except ConfigError:
+        if layout is not None and layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
+            raise ConfigError(f"{layout.database} is being rebuilt; try again when that is done") from None
+        yield True
+        return
+    with held or nullcontext():
+        yield crawl.runs_elsewhere()

@@ -1,8 +1,9 @@
-"""The settings that a running crawl takes up from an order, and the text of such an order: KEY=VALUE. Pure.
+"""The settings that a running crawl takes up from an order, and the text of such an order: KEY=VALUE.
 
 Everything else is read once, when a crawl starts, for example what requests are made of and where files are written.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -27,6 +28,11 @@ LIVE_FOR_HOSTS = frozenset(
     ("rate", "host-concurrency", "host-bandwidth", "max-urls-per-host", "max-bytes-per-host", "retries", "timeout")
 )
 OF_THE_MACHINE = ("concurrency", "slow_concurrency", "max_bytes", "max_time")  # divided between its crawlers
+
+
+def cores() -> int:
+    """Return the number of processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def live_values(given: Iterable[str], before: Settings) -> dict[str, Any]:

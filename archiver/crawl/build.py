@@ -24,6 +24,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.named_files import archive_use, secret_uses, store_uses, tls_uses, vouch
 from archiver.collection.records import warc_files
+from archiver.collection.settings_file import put_settings
 from archiver.collection.store import Store, Uploads
 from archiver.collection.writer import Archive
 from archiver.config.settings import BrowserSettings, DedupSettings, Settings, SettingsByHost
@@ -53,7 +54,6 @@ from archiver.crawl.rules import (
     next_serial,
     owners,
     put_cookies,
-    put_settings,
     schedule_of,
 )
 from archiver.crawl.secrets import Secrets, read_secrets

@@ -8,13 +8,13 @@ count for all of them together. See docs/decisions/0060-leases-in-the-database.m
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from archiver.config.live_settings import cores
 from archiver.config.settings import Settings
 from archiver.crawl.crawler_process import CUT, DRAIN, LOOK, CrawlerProcess, CrawlerTask, Ended, Failed, Logged
 from archiver.crawl.orders.live_settings import with_orders
@@ -56,11 +56,6 @@ def with_supervisor(settings: Settings) -> bool:
     """Return True if a supervisor starts the crawlers: several, or one that crawlers on other machines may join."""
     alone = settings.fetch.login or sys.platform == "win32"
     return crawlers_of(settings) > 1 or bool(settings.limits.frontier and not alone)
-
-
-def cores() -> int:
-    """Return the number of processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def part_of(settings: Settings, number: int, which: int) -> Settings:

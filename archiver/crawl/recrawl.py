@@ -28,9 +28,10 @@ from archiver.collection.earlier_crawls import STAMP, EarlierCrawls, StoredVersi
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
+from archiver.collection.settings_file import put_settings
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
-from archiver.crawl.rules import CurrentRules, learned_rules, put_cookies, put_settings
+from archiver.crawl.rules import CurrentRules, learned_rules, put_cookies
 from archiver.crawl.visit import OTHER_VERSION, judged
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots

@@ -1,4 +1,4 @@
-"""Turns settings into the rules of a crawl: scope, traps, budgets and limits of hosts. Writes settings and warcinfo."""
+"""Turns settings into the rules of a crawl: scope, traps, budgets and limits of hosts. Writes warcinfo."""
 
 import asyncio
 import logging
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archiver import __version__, url
 from archiver.collection.earlier_crawls import EarlierCrawls
 from archiver.collection.layout import Layout
+from archiver.collection.settings_file import stored_text
 from archiver.collection.writer import WarcIdentity
 from archiver.config.option_types import Rate
 from archiver.config.secret_settings import has_secrets, without_secrets
@@ -46,7 +46,7 @@ from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes, scope_of
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
 from archiver.policy.traps import MOST_PATTERNS, Traps
-from archiver.storage import open_file, replace_file, storage
+from archiver.storage import open_file, replace_file
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
@@ -176,16 +176,6 @@ def owners() -> Callable[[str], str]:
     return owner
 
 
-def put_settings(layout: Layout, text: str, read: str = "") -> None:
-    """Write *text*, if any, to crawl.toml durably. Raises `ConfigError` if the file no longer holds *read*."""
-    if read and _text(layout.settings) != read:
-        raise ConfigError(f"{layout.settings} has just been changed by someone else; run archiver resume again")
-    if text:
-        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
-    with suppress(OSError):  # not there yet, or not ours to change
-        layout.settings.chmod(0o600)  # no one else is to read it
-
-
 def put_cookies(layout: Layout, cookies: Sequence[Cookie]) -> None:
     """Write the user's *cookies*, if any, to a file of their own, so that a crash cannot lose them."""
     if cookies:
@@ -204,16 +194,11 @@ def given_cookies(layout: Layout) -> list[Cookie]:
         raise ConfigError(f"{layout.loaded_cookies} is damaged; delete it, and give --load-cookies again") from None
 
 
-def _text(path: Path) -> str:
-    with storage(path), open_file(path) as file:
-        return file.read().decode()
-
-
 async def settings_now(layout: Layout, frontier: Frontier) -> str:
     """Return the text of crawl.toml, or of the settings that all machines have in common; "" if it cannot be read."""
     with suppress(ArchiveError, UnicodeDecodeError):
         shared = (await frontier.settings()).text
-        return shared or await asyncio.to_thread(_text, layout.settings)
+        return shared or await asyncio.to_thread(stored_text, layout.settings)
     return ""
 
 

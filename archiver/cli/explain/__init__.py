@@ -19,12 +19,12 @@ from pathlib import Path
 import click
 
 from archiver import url
-from archiver.cli.directory import check_holds_crawl, named_crawl
+from archiver.cli.directory import named_crawl
 from archiver.cli.explain.text import Explanation, explanation_json, explanation_lines
 from archiver.cli.options import crawl_argument, define_command, json_option
 from archiver.cli.terminal import result, say
 from archiver.collection.layout import Layout
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, check_holds_crawl
 from archiver.collection.records import open_warc
 from archiver.config.seeds import seed
 from archiver.config.settings import Settings

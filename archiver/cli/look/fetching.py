@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archiver import url
 from archiver.ask import Ask
-from archiver.cli.directory import check_changeable, crawl_lock, named_crawl, resume_hint
+from archiver.cli.directory import named_crawl, resume_hint
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import check_changeable, crawl_lock
 from archiver.config.settings import Settings
 from archiver.frontier import url_lookup
 from archiver.frontier.address import SharedFrontier

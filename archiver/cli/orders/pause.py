@@ -3,19 +3,19 @@
 from pathlib import Path
 
 from archiver.cli.options import crawl_argument, define_command
-from archiver.cli.orders.giving import Wanted, give
+from archiver.cli.orders.giving import give_and_print
 from archiver.frontier.orders.table import Verb
 from archiver.model import ExitCode
 
 
 def pause(place: Path | str) -> ExitCode:
     """Let the crawl at *place* start no request."""
-    return give(place, Wanted(Verb.PAUSE, later="paused: the next run starts no request until archiver go"))
+    return give_and_print(place, Verb.PAUSE)
 
 
 def go(place: Path | str) -> ExitCode:
     """Let the crawl at *place* go on."""
-    return give(place, Wanted(Verb.GO, later="no longer paused"))
+    return give_and_print(place, Verb.GO)
 
 
 COMMAND = define_command(

@@ -1,39 +1,20 @@
 """`archiver set`: change settings of a crawl, whether it runs or not."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
-from archiver.cli.directory import check_changeable, named_crawl
 from archiver.cli.options import crawl_argument, define_command
-from archiver.cli.orders.giving import Wanted, give
-from archiver.config.live_settings import LIVE, with_live_values
-from archiver.config.settings import Settings
-from archiver.errors import ConfigError
+from archiver.cli.orders.giving import give_and_print
+from archiver.config.live_settings import LIVE
 from archiver.frontier.orders.table import Verb
 from archiver.model import ExitCode
 
 
 def put(place: Path | str, given: Sequence[str]) -> ExitCode:
     """Change the settings of the crawl at *place* as *given*, KEY=VALUE each."""
-    if not given:
-        raise ConfigError("no setting: give one or more as KEY=VALUE; for example: archiver set DIR rate=2")
-    before = check_changeable(named_crawl(place))
-    after = with_live_values(before, given)
-    if after.limits.concurrency < (crawlers := _crawlers(before)):
-        raise ConfigError(f"concurrency: the crawl has {crawlers} processes, which need at least {crawlers}")
-    change = partial(with_live_values, given=given)
-    return give(place, Wanted(Verb.SET, given, "in force from the next run on", change))
-
-
-def _crawlers(settings: Settings) -> int:
-    if settings.limits.processes == 1:
-        return 1
-    from archiver.crawl.processes import crawlers_of
-
-    return crawlers_of(settings)
+    return give_and_print(place, Verb.SET, given)
 
 
 COMMAND = define_command(

@@ -15,11 +15,12 @@ from pathlib import Path
 from archiver.collection import reindex, safe_paths
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
+from archiver.collection.settings_file import put_settings
 from archiver.config.settings import Settings
 from archiver.crawl.recovery.adoption import VisitAdoption, held_before, payloads_before
 from archiver.crawl.recovery.quarantine import replace_database, set_database_aside
 from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish
-from archiver.crawl.rules import put_settings, visit_rules_of
+from archiver.crawl.rules import visit_rules_of
 from archiver.crawl.visit_rules import VisitRules
 from archiver.frontier.address import SharedFrontier, machine_of, write_address
 from archiver.frontier.port import Frontier

@@ -1,0 +1,242 @@
+"""Gives an order to a crawl: for the commands of a person, and for the control room, which can do no more than these.
+
+An order is a row of the database. A running crawl looks every second, acts and answers in the row. If no process
+crawls, the order is done at once, and the next run begins with it. See decisions 0065 and 0066.
+"""
+
+import getpass
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from shlex import join
+from typing import TYPE_CHECKING
+
+from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
+from archiver.collection.settings_file import put_settings, read_settings
+from archiver.config import toml
+from archiver.config.live_settings import cores, with_exclude, with_live_values
+from archiver.config.option_types import PATTERN, Pattern
+from archiver.config.secret_settings import in_common
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ConfigError
+from archiver.frontier import machines
+from archiver.frontier.address import host_name, shared_frontier, write_address
+from archiver.frontier.orders import excluding, table
+from archiver.frontier.orders.table import UNDO, NewOrder, Order, Verb
+from archiver.humanize import count, printable
+
+if TYPE_CHECKING:
+    from archiver.frontier.connections import Worker
+    from archiver.frontier.sqlite import SqliteFrontier
+
+PATIENCE = 15.0  # seconds until we no longer wait for the answer of a running crawl
+LONGEST = 2000  # characters of an argument in a message
+MOST = 100_000  # characters of all arguments of an order
+EXAMPLES = 10  # URLs of a preview
+PREVIEW = 5.0  # seconds for each part of a preview
+
+Change = Callable[[Settings], Settings]
+Work = Callable[["SqliteFrontier"], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOrder:
+    """An order that was given; `order.answered` is None if the running crawl has not answered yet."""
+
+    order: Order
+    running: bool  # a process crawled when it was given
+    command: str  # what a person would type
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What an order does."""
+
+    later: str  # the answer if no process crawls
+    change: Change | None = None  # of the stored settings
+    work: Work | None = None  # done when it is in force everywhere; returns the answer
+
+
+def give(
+    crawl: NamedCrawl, verb: str, arguments: Sequence[str] = (), *, undo: bool = False, who: str = ""
+) -> GivenOrder:
+    """Give the order *verb* with *arguments* to *crawl*, do its work, and return what came of it.
+
+    *undo* takes an earlier order back. *who*: the person for the list of orders, by default the user of this process.
+    Waits up to `PATIENCE` for a running crawl, so an event loop calls this in a thread. Raises `ConfigError` with one
+    line if the order cannot be given; then nothing has changed.
+    """
+    import asyncio  # noqa: PLC0415 - slow to import, and the help of a command needs none of it
+
+    settings = check_changeable(crawl)
+    kind, wanted = checked(settings, verb, arguments, undo=undo)
+    words = (*arguments, UNDO) if undo else tuple(arguments)
+    with crawl_lock(crawl) as running:
+        order = asyncio.run(_given(crawl, NewOrder(kind, words, who or user()), wanted, running=running))
+    return GivenOrder(order, running, command_of(crawl, verb, arguments, undo=undo))
+
+
+def command_of(crawl: NamedCrawl, verb: str, arguments: Sequence[str] = (), *, undo: bool = False) -> str:
+    """Return the command that gives an order, as a person would type it."""
+    return join(("archiver", verb, crawl.name, *arguments, *((UNDO,) if undo else ())))
+
+
+def checked(settings: Settings, verb: str, arguments: Sequence[str], *, undo: bool) -> tuple[Verb, _Wanted]:
+    """Return what the order does to a crawl with *settings*. Raises `ConfigError` if it is wrong."""
+    if sum(map(len, arguments)) > MOST:
+        raise ConfigError(f"{printable(verb, 100)}: more than {MOST} characters; give several orders")
+    try:
+        kind = Verb(verb)
+    except ValueError:
+        raise ConfigError(f"{printable(verb, 100)} is not an order; write one of {', '.join(Verb)}") from None
+    if undo and kind is not Verb.EXCLUDE:
+        raise ConfigError(f"{kind} cannot be undone")
+    match kind:
+        case Verb.PAUSE:
+            _none(kind, arguments)
+            return kind, _Wanted("paused: the next run starts no request until archiver go")
+        case Verb.GO:
+            _none(kind, arguments)
+            return kind, _Wanted("no longer paused")
+        case Verb.SET:
+            return kind, _set(settings, arguments)
+        case Verb.EXCLUDE:
+            return kind, _exclude(settings, _one(kind, arguments), undo=undo)
+        case Verb.FIRST:
+            return kind, _Wanted("in force", work=partial(_put_first, matches=matching(_one(kind, arguments))))
+
+
+def _none(kind: Verb, arguments: Sequence[str]) -> None:
+    if arguments:
+        raise ConfigError(f"{kind} takes no argument, not {printable(arguments[0], LONGEST)}")
+
+
+def _one(kind: Verb, arguments: Sequence[str]) -> str:
+    if len(arguments) != 1:
+        raise ConfigError(f"{kind} takes one argument, not {len(arguments)}")
+    return arguments[0]
+
+
+def _set(settings: Settings, given: Sequence[str]) -> _Wanted:
+    if not given:
+        raise ConfigError("no setting: give one or more as KEY=VALUE; for example: archiver set DIR rate=2")
+    after = with_live_values(settings, given)
+    crawlers = min(settings.limits.processes or cores(), settings.limits.concurrency)
+    if after.limits.concurrency < crawlers and not settings.fetch.login:
+        raise ConfigError(f"concurrency: the crawl has {crawlers} processes, which need at least {crawlers}")
+    return _Wanted("in force from the next run on", partial(with_live_values, given=given))
+
+
+def _exclude(settings: Settings, regex: str, *, undo: bool) -> _Wanted:
+    matches = matching(regex)
+    if undo and regex not in settings.scope.exclude:
+        raise ConfigError(f"{printable(regex, LONGEST)} is not a rule of this crawl; its crawl.toml has them all")
+    work = partial(_taken_back, regex=regex) if undo else partial(_excluded, regex=regex, matches=matches)
+    return _Wanted("in force", partial(with_exclude, regex=regex, undo=undo), work)
+
+
+def matching(regex: str) -> Callable[[str], bool]:
+    """Return whether the scope refuses a URL by *regex*; one that takes too long is refused too."""
+    try:
+        pattern = Pattern("exclude", PATTERN.parse(regex))
+    except ConfigError as error:
+        raise ConfigError(f"REGEX: {error}") from None
+    return lambda address: bool(pattern.found_in(address))
+
+
+async def _excluded(frontier: "SqliteFrontier", regex: str, matches: Callable[[str], bool]) -> str:
+    return f"{count(await frontier.exclude(regex, matches), 'waiting URL')} excluded"
+
+
+async def _taken_back(frontier: "SqliteFrontier", regex: str) -> str:
+    return f"{count(await frontier.take_back(regex), 'URL')} wait again"
+
+
+async def _put_first(frontier: "SqliteFrontier", matches: Callable[[str], bool]) -> str:
+    return f"{count(await frontier.put_first(matches), 'waiting URL')} put first"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an order would do to the URLs that wait."""
+
+    matching: int  # waiting URLs that it would exclude
+    of: int  # waiting URLs that were looked at
+    complete: bool  # these are all of them; if not, there was no time
+    examples: tuple[str, ...]
+    archived: int  # archived URLs that match too, and stay
+    command: str  # what a person would type to do it
+
+
+def preview(crawl: NamedCrawl, verb: str, argument: str) -> Preview:
+    """Return what the order *verb* with *argument* would do to *crawl*, and change nothing.
+
+    Takes up to twice `PREVIEW`. Raises `ConfigError` with one line if the order could not be given.
+    """
+    kind, _ = checked(check_changeable(crawl), verb, (argument,), undo=False)
+    if kind not in {Verb.EXCLUDE, Verb.FIRST}:
+        raise ConfigError(f"{kind} has no preview")
+    matches = matching(argument)
+    with crawl.read() as db:
+        of, found, examples, complete = _counted(excluding.pages(db, excluding.WAITING, matches))
+        _, archived, _, _ = _counted(excluding.pages(db, excluding.ARCHIVED, matches))
+    return Preview(found, of, complete, tuple(examples), archived, command_of(crawl, verb, (argument,)))
+
+
+def _counted(pages: Iterator[excluding.Page]) -> tuple[int, int, list[str], bool]:
+    """Return how many URLs were looked at, how many match, examples of these, and whether there was time for all."""
+    end, seen, found, examples = time.monotonic() + PREVIEW, 0, 0, list[str]()
+    for page in pages:
+        seen, found = seen + page.seen, found + len(page.found)
+        examples += [address for _, address in page.found[: EXAMPLES - len(examples)]]
+        if time.monotonic() > end:
+            return seen, found, examples, False
+    return seen, found, examples, True
+
+
+def user() -> str:
+    """Return the user and the machine."""
+    try:
+        return f"{getpass.getuser()}@{host_name()}"
+    except (OSError, KeyError):  # of a user that has no name, as in some containers
+        return f"@{host_name()}"
+
+
+async def _given(crawl: NamedCrawl, new: NewOrder, wanted: _Wanted, *, running: bool) -> Order:
+    from archiver.frontier.sqlite import SqliteFrontier  # noqa: PLC0415 - as asyncio, which it imports
+
+    async with await SqliteFrontier.open(crawl.frontier) as frontier:
+        now = time.time() + await frontier.clock_ahead()
+        async with frontier.exclusive_transaction() as writer:
+            if wanted.change is not None:
+                await _rewrite(crawl, writer, wanted.change)
+            number = await writer.run(table.give, replace(new, given=now), None if running else wanted.later)
+        order = await frontier.answered_order(number, PATIENCE)
+        if wanted.work is not None:
+            await frontier.amend_answer(number, await wanted.work(frontier))
+            order = await frontier.answered_order(number, 0.0)
+        return order
+
+
+async def _rewrite(crawl: NamedCrawl, writer: "Worker", change: Change) -> None:
+    """Change the settings of *crawl*: crawl.toml, and those in the database if several machines can crawl.
+
+    Called while no other process can write either of them. The file is written first, so a crash before the order is
+    stored loses nothing: the next run begins with the change.
+    """
+    if crawl.layout is not None:
+        before = with_values(Settings(), read_settings(crawl.layout.settings))
+        if (after := change(before)) != before:
+            put_settings(crawl.layout, toml.render(after))
+    if not crawl.address:
+        return
+    revision, text, _ = await writer.run(machines.settings)
+    if not text:
+        return
+    common = with_values(Settings(), toml.parse(text, "the settings in the database"))
+    if (new := in_common(change(common))) != common:
+        newest = await writer.run(machines.put_settings, toml.render(new), revision)
+        here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
+        if crawl.layout is not None and here is not None and here.revision == revision:
+            write_address(crawl.layout.database, here.address, here.machine, newest)
