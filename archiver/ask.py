@@ -1,30 +1,55 @@
-"""A request with a body, as a page in a browser sends it by itself. Pure."""
+"""A request as a page in a browser sends it by itself: a POST, or a GET with headers of its script. Pure."""
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 METHOD = "__wb_method="  # in the keys of responses to other methods than GET
-POST = "POST"
-ASKED_BY_SCRIPT = "askedByScript"  # in the notes of its exchange
+GET, POST = "GET", "POST"
+ASKED_BY_SCRIPT = "askedByScript"  # in the notes of its exchange …
+HEADERS_BY_SCRIPT = "headersByScript:"  # … and before the names of its headers, with a slash between them
 LARGEST = 1 << 20  # bytes of a body
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A POST: all that is sent but the headers that every request has."""
+    """A POST or a GET: all that is sent but the headers that every request has."""
 
-    target: str  # canonical URL; its row has another one, by which a replay looks the answer up
-    content_type: str  # "" if the page names none
+    target: str  # canonical URL; the row of a POST has another one, by which a replay looks the answer up
+    content_type: str  # of the body; "" if the page names none
     body: bytes = field(repr=False)
-    fields: tuple[tuple[str, str], ...] = ()  # further headers that scripts of the page have set
+    fields: tuple[tuple[str, str], ...] = ()  # headers that scripts of the page have set
+    method: str = POST
+
+    @property
+    def posts(self) -> bool:
+        """True if it is a POST."""
+        return self.method == POST
 
     def text(self) -> str:
         """Return it as text for a database."""
-        return json.dumps([self.target, self.content_type, b64encode(self.body).decode(), self.fields])
+        method = () if self.posts else (self.method,)
+        return json.dumps([self.target, self.content_type, b64encode(self.body).decode(), self.fields, *method])
 
     @classmethod
     def of_text(cls, text: str) -> "Ask":
         """Return what `text` has written."""
-        target, content_type, body, fields = json.loads(text)
-        return cls(target, content_type, b64decode(body), tuple((name, value) for name, value in fields))
+        target, content_type, body, fields, *method = json.loads(text)
+        return cls(target, content_type, b64decode(body), tuple((name, value) for name, value in fields), *method)
+
+    def redirected(self, target: str, kept: tuple[tuple[str, str], ...]) -> "Ask":
+        """Return the request that follows a redirect to *target*, with the headers *kept*."""
+        return replace(self, target=target, fields=kept)
+
+    def notes(self, request: bytes) -> tuple[str, ...]:
+        """Return what recovery must know of it, as notes of the exchange that sent *request*."""
+        sent = set(request.partition(b"\r\n\r\n")[0].split(b"\r\n"))
+        names = [name for name, value in self.fields if f"{name}: {value}".encode() in sent]
+        return ASKED_BY_SCRIPT, *((HEADERS_BY_SCRIPT + "/".join(names),) if names else ())
+
+
+def named_headers(notes: Iterable[str]) -> frozenset[str]:
+    """Return the names of the headers that a script has set, in lower case, as *notes* of an exchange name them."""
+    found = (each.removeprefix(HEADERS_BY_SCRIPT) for each in notes if each.startswith(HEADERS_BY_SCRIPT))
+    return frozenset(name.lower() for each in found for name in each.split("/"))

@@ -142,12 +142,12 @@ class Claim:
     referrer_policy: str = ""  # of the link that led here; "" for the default
     referrer: str = ""  # the page whose URL, cut by that policy, is the Referer; "" if there is none
     language: str = ""  # the Accept-Language of a further visit; "" for the first, with that of the settings
-    ask: Ask | None = None  # what is sent, if it is a POST
+    ask: Ask | None = None  # what a script of a page sends; None: a GET with our headers alone
 
     @property
     def target(self) -> str:
         """The URL that is requested; for a POST, `url` is only the one by which a replay looks the response up."""
-        return self.url if self.ask is None else self.ask.target
+        return self.url if self.ask is None or not self.ask.posts else self.ask.target
 
     @property
     def counts(self) -> bool:

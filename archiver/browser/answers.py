@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archiver.ask import LARGEST, POST, Ask
+from archiver import url
+from archiver.ask import GET, LARGEST, POST, Ask
+from archiver.config.secret_settings import SECRET
 
 UNTOLD = 0
+SCRIPTED = frozenset(("XHR", "Fetch"))  # kinds of requests that scripts make
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +67,60 @@ def asked_by(params: Mapping[str, Any]) -> Asked:
     return Asked(request["url"].partition("#")[0], request["method"], params["resourceType"], fields, body)
 
 
-SENT = ("Accept", "X-")  # beginnings of the headers of a POST that are sent as the page has set them
+SENT = re.compile(  # names of headers; not those that make another method of a request, or another sender
+    r"(?:accept|accept-language|authorization|content-type|origin|referer"
+    r"|x-(?!http-method|method-override|forwarded)[a-z0-9-]{1,98})\Z"
+)
+PLAIN = {("accept", "*/*")}  # what a script sends that sets nothing
 LONGEST_FIELD, MAX_FIELDS = 1000, 20  # characters, and headers
-_FIELD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+MAX_FIELD_BYTES = 4000  # of all headers together
 _CHANGES = re.compile(r"(?:^|[}\s])(?:mutation|subscription)\b")  # an operation of GraphQL that is no query
 
 
-def post_of(asked: Asked, target: str) -> Ask | None:
+def post_of(asked: Asked, target: str, *, same_site: bool) -> Ask | None:
     """Return the POST that *asked* is, for the canonical URL *target*; None if it may not be sent.
 
-    Only scripts may send one, and no mutation or subscription of GraphQL.
+    Only scripts may send one, and no mutation or subscription of GraphQL. *same_site*: as in `script_fields`.
     """
     body = asked.body or b""
-    if asked.method != POST or asked.kind not in {"XHR", "Fetch"} or len(body) > LARGEST or _changes_something(body):
+    if asked.method != POST or asked.kind not in SCRIPTED or len(body) > LARGEST or _changes_something(body):
         return None
     content_type = asked.first("content-type")
-    fields = [
-        ("Accept" if name == "accept" else name.title(), value)
-        for name, value in asked.fields
-        if name.title().startswith(SENT) and not name.startswith("accept-") and _is_safe(name, value)
-    ]
-    if not _is_safe("content-type", content_type):
+    if not _is_safe(content_type):
         return None
-    return Ask(target, content_type, body, tuple(fields[:MAX_FIELDS]))
+    left_out = ("Content-Type", "Origin", "Referer")  # each POST has them
+    fields = [(name, value) for name, value in script_fields(asked, same_site=same_site) if name not in left_out]
+    return Ask(target, content_type, body, tuple(fields))
 
 
-def _is_safe(name: str, value: str) -> bool:
-    return _FIELD.fullmatch(name) is not None and value.isascii() and value.isprintable() and len(value) < LONGEST_FIELD
+def get_of(asked: Asked, target: str, page: str, *, same_site: bool) -> Ask | None:
+    """Return the GET for *target* with the headers that a script of *page* has set; None if it has set none."""
+    if asked.method != GET or asked.kind not in SCRIPTED:
+        return None
+    usual = ("Referer", page.partition("#")[0]), ("Referer", f"{url.origin(page)}/")
+    fields = [each for each in script_fields(asked, same_site=same_site) if each not in usual]
+    return Ask(target, "", b"", tuple(fields), GET) if fields else None
+
+
+def script_fields(asked: Asked, *, same_site: bool) -> tuple[tuple[str, str], ...]:
+    """Return the headers of *asked* that are sent as the page has set them; they are bounded.
+
+    *same_site*: the page is of the same site. Otherwise none is sent that may be a secret, such as Authorization.
+    """
+    found: list[tuple[str, str]] = []
+    for name, value in asked.fields:
+        secret = SECRET.search(name) is not None and not same_site
+        if SENT.match(name) is not None and _is_safe(value) and not secret and (name, value) not in PLAIN:
+            found.append((name.title(), value))
+    size, kept = 0, 0
+    while kept < min(len(found), MAX_FIELDS) and size <= MAX_FIELD_BYTES:
+        size += sum(map(len, found[kept]))
+        kept += 1
+    return tuple(found[: kept - (size > MAX_FIELD_BYTES)])
+
+
+def _is_safe(value: str) -> bool:
+    return value.isascii() and value.isprintable() and len(value) < LONGEST_FIELD and value == value.strip()
 
 
 def _changes_something(body: bytes) -> bool:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from archiver.ask import ASKED_BY_SCRIPT
 from archiver.clock import Clock
 from archiver.config.settings import LimitSettings
 from archiver.crawl.recrawl import EarlierLookups
@@ -193,7 +192,7 @@ class Requests:
             return None
         sent, form = _sent(claim)
         gate = partial(self._gate, task, here, (sent, form))
-        stored = await self._earlier.version(claim) if self._earlier is not None and form is None else None
+        stored = await self._earlier.version(claim) if self._earlier is not None and claim.ask is None else None
         conditions = stored.conditions if stored is not None else b""
         needed, language = is_robots(claim), claim.language
         exchange = await self._fetcher.fetch(
@@ -201,8 +200,8 @@ class Requests:
         )
         if language:
             exchange = replace(exchange, language=language)
-        if form is not None:
-            exchange = replace(exchange, notes=(*exchange.notes, ASKED_BY_SCRIPT))
+        if claim.ask is not None:
+            exchange = replace(exchange, notes=(*exchange.notes, *claim.ask.notes(exchange.request)))
         if not here.slow:
             self._schedule.host(claim.host).proven = True
         exchange = self._session.answered(sent, exchange, here.login)
@@ -302,7 +301,7 @@ class Requests:
 
 def _sent(claim: Claim) -> tuple[Claim, FormPost | None]:
     """Return *claim* with the URL that is requested, and what is sent with it if it is a POST."""
-    if claim.ask is None:
+    if claim.ask is None or not claim.ask.posts:
         return claim, None
     ask, page = claim.ask, claim.via or claim.target
     form = FormPost(ask.body, ask.content_type, page, ask.fields, secret=False)

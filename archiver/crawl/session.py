@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from archiver import url
+from archiver.ask import Ask
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.login.authentication import AUTHENTICATING, Authenticator
@@ -47,17 +48,24 @@ class Session:
     ) -> bytes:
         """Return the Accept, Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none.
 
-        *form*: the form that it posts. *login*: that of its connection.
+        Those that a script of a page has set are among them. *form*: the form that it posts. *login*: that of its
+        connection.
         """
         settings = self._settings.of(url.origin(claim.url)).fetch
-        lines = (
-            _accept(claim, form, settings)
-            + _referer(claim, settings)
-            + self._cookie_line(claim, settings, now, verified=verified)
-        )
-        if self._authenticator is None:
-            return lines
-        return lines + self._authenticator.line(claim.url, form, login, verified=verified)
+        lines = self._cookie_line(claim, settings, now, verified=verified)
+        if self._authenticator is not None:
+            lines += self._authenticator.line(claim.url, form, login, verified=verified)
+        if claim.ask is None or form is not None:
+            return _accept(claim, form, settings) + _referer(claim, settings) + lines
+        fields = _script_fields(claim, claim.ask, settings, authorized=b"Authorization: " in lines)
+        named = {name for name, _ in fields}
+        ours = b"" if "Accept" in named else _accept(claim, None, settings)
+        ours += b"" if "Referer" in named else _referer(claim, settings)
+        return ours + lines + "".join(f"{name}: {value}\r\n" for name, value in fields).encode()
+
+    def same_site(self, one: str, other: str) -> bool:
+        """Return True if two canonical URLs have the same scheme and registrable domain."""
+        return self._jar.same_site(one, other)
 
     def answered(self, claim: Claim, exchange: Exchange, login: ConnectionLogin) -> Exchange:
         """Return *exchange*, with a note if the next request for *claim* will answer its challenge.
@@ -97,6 +105,18 @@ class Session:
 def _keeps(settings: FetchSettings) -> bool:
     """Return True if cookies are kept; a Cookie header of the user replaces them."""
     return settings.cookies == KEEP and not _is_given("cookie:", settings)
+
+
+def _script_fields(claim: Claim, ask: Ask, settings: FetchSettings, *, authorized: bool) -> list[tuple[str, str]]:
+    """Return the headers of a script that a request for *claim* sends; the user's own replace them."""
+    replaced = {"Authorization"} if authorized else set()
+    replaced |= {"Referer"} if settings.referer != BY_POLICY else set()
+    replaced |= {"Accept-Language"} if claim.language else set()
+    return [
+        (name, value)
+        for name, value in ask.fields
+        if name not in replaced and not _is_given(f"{name.lower()}:", settings)
+    ]
 
 
 def _accept(claim: Claim, form: FormPost | None, settings: FetchSettings) -> bytes:

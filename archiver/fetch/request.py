@@ -1,6 +1,7 @@
 """Requests: their header lines, and which of them are only for the seeds' hosts."""
 
 import logging
+import re
 from dataclasses import dataclass, replace
 
 from archiver import __version__, url
@@ -13,6 +14,7 @@ from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.http import WantedTypes
 from archiver.http.form_post import FormPost
 
+_OUR_LANGUAGE = re.compile(rb"^Accept-Language: .*\r\n", re.MULTILINE)
 MAX_WARNED = 1000  # origins that are warned about
 
 log = logging.getLogger(__name__)
@@ -119,13 +121,17 @@ class RequestMaker:
                 self._warn_withheld(origin)
         if form is not None and form.secret and not self._guard.may_send_secrets(origin, verified=verified):
             raise FetchError(Failure.TLS, _unsafe(origin))
+        if form is not None:
+            further += _form_fields(form)
+        if b"Accept-Language: " in further:  # a script has set it
+            fields = _OUR_LANGUAGE.sub(b"", fields)
         host = origin[origin.index("//") + 2 :]
         return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n%b" % (
             b"GET" if form is None else b"POST",
             address[len(origin) :].encode(),
             host.encode(),
             fields,
-            further if form is None else further + _form_fields(form),
+            further,
             b"" if form is None else form.body,
         )
 

@@ -16,7 +16,7 @@ from archiver.frontier.address import address_of
 from archiver.frontier.connection import Reader
 from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
-from archiver.frontier.links import ASKED
+from archiver.frontier.links import POSTED
 from archiver.frontier.port import InheritedThrottle
 from archiver.model import Capture, Cookie, Profile, Resource, Span, State, Truncation
 from archiver.storage import bare
@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 5000  # in memory
 
 IN_FILE = f"""
 SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
-       offset, response_length, request_length, metadata_length, truncated, revisit, captures.language, {ASKED}
+       offset, response_length, request_length, metadata_length, truncated, revisit, captures.language, {POSTED}
 FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
 WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?
 """  # noqa: S608 - a constant

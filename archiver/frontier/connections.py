@@ -257,7 +257,7 @@ class ViewRows(Runs):
         return await self._read(views.states, addresses)
 
     async def add_viewed(self, found: Sequence[Found], ask: Ask | None = None) -> Counter[int]:
-        """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for a POST."""
+        """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent."""
         return await self._write(views.add_links, found, ask)
 
 

@@ -19,8 +19,9 @@ from archiver.policy.referrer import CODES, POLICIES, after_redirects
 from archiver.policy.scope import is_guess
 from archiver.policy.speculative import is_unnamed
 
-# What is sent for a POST, whose URL says that it is one.
-ASKED = f"CASE WHEN instr(urls.url, '{METHOD}') > 0 THEN (SELECT ask FROM asks WHERE asks.url = urls.id) END"  # noqa: S608
+# What is sent for a POST, whose URL says that it is one …
+POSTED = f"CASE WHEN instr(urls.url, '{METHOD}') > 0 THEN (SELECT ask FROM asks WHERE asks.url = urls.id) END"  # noqa: S608
+ASKED = "(SELECT ask FROM asks WHERE asks.url = urls.id)"  # … and for a GET with headers of a script
 SAVE_ASK = """
 INSERT INTO asks (url, ask) SELECT id, CAST(? AS TEXT) FROM urls WHERE url = ? ON CONFLICT (url) DO NOTHING
 """
@@ -66,7 +67,7 @@ def claim_of(row: Any) -> Claim:
 
 
 def save_asks(db: Connection, asks: Iterable[tuple[str, Ask | None]]) -> None:
-    """Save what is sent for each URL that has a row; None: it is no POST."""
+    """Save what is sent for each URL that has a row; None: it is an ordinary GET."""
     db.executemany(SAVE_ASK, [(ask.text(), address) for address, ask in asks if ask is not None])
 
 

@@ -6,10 +6,12 @@ that it queues are known then.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from archiver import url
 from archiver.ask import Ask
+from archiver.config.secret_settings import SECRET
 from archiver.frontier import links, url_queue
 from archiver.frontier.captures import CAPTURES, CaptureRow
 from archiver.frontier.connection import Connection, Reader
@@ -79,14 +81,25 @@ class ViewTotals(NamedTuple):
     incomplete: int = 0  # pages that a replay will show incompletely, or whose view was cut short
 
 
-def add(db: Connection, settlements: Iterable[Settlement]) -> None:
-    """Add the pages of *settlements*: those that need a browser are to be shown."""
+def add(db: Connection, settlements: Sequence[Settlement]) -> None:
+    """Add the pages of *settlements*: those that need a browser are to be shown. Let redirects keep headers."""
     wanted: dict[int, tuple[object, ...]] = {}
     for each in settlements:
         if each.view is not None and not each.blocked:  # a challenge is not solved
             state = "due" if each.view[0] < ViewNeed.NONE else "left out"
             wanted[each.claim.id] = each.claim.id, each.claim.host, *each.view, state
     db.many(_ADD, list(wanted.values()))
+    links.save_asks(db, _moved(settlements))
+
+
+def _moved(settlements: Iterable[Settlement]) -> Iterator[tuple[str, Ask | None]]:
+    """Yield what a script's request sends where it was redirected to; nothing that may be a secret to another host."""
+    for each in settlements:
+        ask = each.claim.ask
+        if ask is not None and not ask.posts and each.redirect:
+            same = url.origin(each.redirect) == url.origin(each.claim.url)
+            kept = tuple(one for one in ask.fields if same or SECRET.search(one[0]) is None)
+            yield each.redirect, ask.redirected(each.redirect, kept)
 
 
 def totals(db: Reader) -> ViewTotals:
@@ -153,7 +166,7 @@ def states(db: Connection, addresses: Collection[str]) -> dict[str, State]:
 
 
 def add_links(db: Connection, found: Sequence[Found], ask: Ask | None = None) -> Counter[int]:
-    """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for a POST."""
+    """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for the link."""
     hosts, _ = url_queue.add_links(db, found)
     links.save_asks(db, ((new.url, ask) for new, _ in found))
     return hosts

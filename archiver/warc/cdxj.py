@@ -188,7 +188,7 @@ def capture_line(capture: Capture | Resource, filename: str) -> bytes:
     entry = IndexedRecord(address, timestamp14(capture.timestamp), mime, status, digest, span.offset, span.length)
     if isinstance(capture, Resource):
         return entry.line(filename)
-    if capture.ask is not None:
+    if capture.ask is not None and capture.ask.posts:
         entry = entry._replace(url=capture.ask.target).with_request(POST, *parts_of(capture.ask))
     return entry.in_language(capture.language).line(filename)
 

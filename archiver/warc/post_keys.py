@@ -8,11 +8,12 @@ looks up. Pure, linear; nothing but `asked_of` raises. Source: "CDX for non-GET 
 import base64
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
 from archiver import url
-from archiver.ask import METHOD, POST, Ask
+from archiver.ask import GET, METHOD, POST, Ask
 
 LONGEST_QUERY = 4096  # characters of a query
 MAX_BODY = 4 << 20  # bytes of a body that are read; longer JSON gives no values
@@ -111,22 +112,34 @@ def _gather(value: Any, name: str, values: dict[str, str], repeated: dict[str, i
 
 
 def asked_url(ask: Ask) -> str | None:
-    """Return the URL by which *ask* is known to the frontier: that of its key; None if there can be none."""
+    """Return the URL by which *ask* is known to the frontier; None if there can be none.
+
+    That of a POST is the one of its key.
+    """
+    if not ask.posts:
+        return ask.target
     _, looked_up = parts_of(ask)
     return url.canonical(looked_up)
 
 
 def parts_of(ask: Ask) -> tuple[str | None, str]:
-    """Return the query and the looked-up URL of *ask*, as in `key_parts`."""
+    """Return the query and the looked-up URL of *ask*, a POST, as in `key_parts`."""
     return key_parts(POST, ask.target, ask.content_type, str(len(ask.body)), ask.body)
 
 
-def asked_of(target: str, request: bytes) -> Ask:
-    """Return the POST for *target* that crossed the wire as *request*. Raises `ValueError` if it is none of ours."""
+def asked_of(target: str, request: bytes, named: Collection[str] = ()) -> Ask:
+    """Return what a script has sent to *target*, which crossed the wire as *request*.
+
+    *named*: the headers that the script has set, in lower case. Raises `ValueError` if it is none of ours.
+    """
     head, end, body = request.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
-    fields = [line.partition(": ")[::2] for line in lines]
-    if not end or not first.startswith(f"{POST} "):
-        raise ValueError("its request is no POST")
-    content_type = next((value for name, value in fields if name.lower() == "content-type"), "")
-    return Ask(target, content_type, body)
+    sent = [line.partition(": ")[::2] for line in lines]
+    method = first.partition(" ")[0]
+    if not end or method not in (GET, POST):
+        raise ValueError("its request is neither GET nor POST")
+    fields = tuple((name, value) for name, value in sent if name.lower() in named)
+    if method == GET:
+        return Ask(target, "", b"", fields, GET)
+    content_type = next((value for name, value in sent if name.lower() == "content-type"), "")
+    return Ask(target, content_type, body, fields)

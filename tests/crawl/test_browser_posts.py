@@ -1,4 +1,4 @@
-"""`--browser`: POST requests that pages send while they are shown are sent by the crawl, stored, and replayed."""
+"""`--browser`: what scripts send while pages are shown (POST, headers) is sent by the crawl, stored, and replayed."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.ask import Ask
 from archiver.model import ExitCode
 from fixtures import browser
 from fixtures.archives import rows
@@ -19,7 +20,7 @@ from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import NOT_FOUND, RawServer, Route, Sendable, keep
 from fixtures.replay_comparison import Viewer, compared, look
 from fixtures.replayweb_page import hosted
-from fixtures.sites import PIXEL, ok
+from fixtures.sites import PIXEL, message, ok, redirect
 
 pytestmark = [
     pytest.mark.browser,
@@ -114,6 +115,70 @@ def test_posts_are_sent_once_and_replayed(tmp_path: Path, site: RawServer) -> No
                 pytest.skip(f"passed in pywb; replayweb.page: {reason}")
 
     asyncio.run(replayed())
+
+
+ASKING = """<!doctype html><title>Headers</title><div id=app></div><script>
+const get = async (address, headers) => (await fetch(address, { headers })).text()
+const start = async () => {
+    const app = document.getElementById("app")
+    app.textContent += await get("/" + "api", { Accept: "application/json", "X-Requested-With": "XMLHttpRequest" })
+    app.textContent += await get("/" + "old", { Accept: "application/json", Authorization: "Bearer own" })
+    app.textContent += await get("FAR" + "far", { Accept: "text/x", Authorization: "Bearer own", "X-Own": "1" })
+    app.textContent += await get("/" + "mine", { "X-Mine": "of the page", "Accept-Language": "fr" })
+    document.title = app.textContent
+}
+start()
+</script>"""
+
+
+def checked(row: Row) -> Sendable:
+    """Answer as an API does that tells its clients by their headers."""
+    head = row.request.decode("latin-1").lower()
+    if row.target == "/old":
+        return redirect("/new")
+    if row.target == "/api" and "x-requested-with: xmlhttprequest" not in head:
+        return keep(message("403 Forbidden", b"no", content_type="text/plain"))
+    if row.target == "/new" and "authorization: bearer own" not in head:
+        return keep(message("401 Unauthorized", b"no", content_type="text/plain"))
+    if row.target in ("/api", "/new") and "\r\naccept: application/json\r\n" not in head:
+        return keep(message("406 Not Acceptable", b"no", content_type="text/plain"))
+    return ok(f"{row.target} ", "application/json") if row.target in ANSWERED else keep(NOT_FOUND)
+
+
+ANSWERED = ("/api", "/new", "/far", "/mine")
+
+
+def lines_of(site: RawServer, target: str) -> list[str]:
+    """Return the header lines of the only request for *target*."""
+    [row] = [row for row in site.log if row.target == target]
+    return row.request.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")[1:]
+
+
+def test_headers_of_scripts_are_sent_and_made_again(tmp_path: Path, site: RawServer) -> None:
+    site.routes = {"/": ok(ASKING.replace("FAR", site.url("", "localhost") + "/"))}
+    site.otherwise = checked
+    words = ("--accept-language", "de", "--header", "X-Mine: of the user", "--allow-private", "localhost")
+    crawled(tmp_path, site.url(), "--browser", "auto", *words)
+    titles = "SELECT title, rounds, missing FROM views"
+    assert rows(tmp_path / "c", titles) == [("/api /new /far /mine", 2, 0)]
+    assert not any(line.startswith("Authorization") for line in lines_of(site, "/far"))
+    assert {"Accept: text/x", "X-Own: 1", f"Origin: {site.url().rstrip('/')}"} <= set(lines_of(site, "/far"))
+    mine = [line for line in lines_of(site, "/mine") if line.startswith(("X-Mine", "Accept-Language"))]
+    assert sorted(mine) == ["Accept-Language: fr", "X-Mine: of the user"]
+    assert archiver("look", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    kept = "SELECT urls.url, ask FROM asks JOIN urls ON urls.id = asks.url WHERE urls.url NOT LIKE '%/mine' ORDER BY 1"
+    asks = rows(tmp_path / "c", kept)
+    assert len(asks) == 4
+    (tmp_path / "c/crawl.db").unlink()
+    assert archiver("rebuild", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    assert [(address, sent_of(ask)) for address, ask in rows(tmp_path / "c", kept)] == [
+        (address, sent_of(ask)) for address, ask in asks
+    ]
+    verified(tmp_path)
+
+
+def sent_of(ask: object) -> set[tuple[str, str]]:
+    return set(Ask.of_text(str(ask)).fields)
 
 
 def test_a_lost_database_and_a_lost_index_are_made_again(tmp_path: Path, site: RawServer) -> None:

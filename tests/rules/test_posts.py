@@ -1,19 +1,21 @@
-"""POST requests of pages: which of them may be sent, and the URL by which each is known."""
+"""Requests of scripts: which POST may be sent, with which headers, and the URL by which each is known."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ask import LARGEST, METHOD, Ask
-from archiver.browser.answers import MAX_FIELDS, Asked, post_of
+from archiver.ask import ASKED_BY_SCRIPT, GET, LARGEST, METHOD, Ask, named_headers
+from archiver.browser.answers import MAX_FIELD_BYTES, MAX_FIELDS, Asked, get_of, post_of
 from archiver.http.form_post import FormPost
 from archiver.url import canonical
 from archiver.warc.cdxj import safe_key
 from archiver.warc.post_keys import asked_of, asked_url, parts_of
 
 TARGET = "http://example.org/api"
+PAGE = "http://example.org/app/"
 
 
 def asked(body: bytes = b"{}", kind: str = "XHR", method: str = "POST", fields: dict[str, str] | None = None) -> Asked:
@@ -24,8 +26,36 @@ def asked(body: bytes = b"{}", kind: str = "XHR", method: str = "POST", fields: 
 def test_a_post_of_a_script_is_sent(kind: str) -> None:
     fields = {"content-type": "application/json", "x-own": "1", "accept": "text/x", "accept-language": "fr"}
     fields |= {"origin": "http://a", "authorization": "Bearer x", "cookie": "c=1"}
-    ask = post_of(asked(kind=kind, fields=fields), TARGET)
-    assert ask == Ask(TARGET, "application/json", b"{}", (("X-Own", "1"), ("Accept", "text/x")))
+    ask = post_of(asked(kind=kind, fields=fields), TARGET, same_site=True)
+    own = ("X-Own", "1"), ("Accept", "text/x"), ("Accept-Language", "fr"), ("Authorization", "Bearer x")
+    assert ask == Ask(TARGET, "application/json", b"{}", own)
+    assert post_of(asked(kind=kind, fields=fields), TARGET, same_site=False) == replace(ask, fields=own[:3])
+
+
+@pytest.mark.parametrize(
+    ("fields", "site", "sent"),
+    [
+        ({"accept": "*/*", "referer": PAGE, "user-agent": "Chromium", "cookie": "c=1"}, "same", None),
+        ({"referer": "http://example.org/"}, "same", None),  # as the policy of another page may cut it
+        ({"accept": "application/json"}, "other", {"Accept": "application/json"}),
+        (
+            {"referer": f"{PAGE}pushed", "origin": "http://a"},
+            "same",
+            {"Referer": f"{PAGE}pushed", "Origin": "http://a"},
+        ),
+        ({"authorization": "Bearer x", "x-api-key": "k"}, "same", {"Authorization": "Bearer x", "X-Api-Key": "k"}),
+        ({"authorization": "Bearer x", "x-api-key": "k", "x-csrf": "c", "x-own": "1"}, "other", {"X-Own": "1"}),
+        ({"x-http-method-override": "DELETE", "x-forwarded-for": "::1", "if-none-match": "e"}, "same", None),
+        ({"content-type": "application/json", "custom": "1"}, "same", {"Content-Type": "application/json"}),
+        ({"x-a": "1\r\nCookie: c", "x-b": "\u00e9", "x-" + "c" * 99: "1", "x-d": " 1"}, "same", None),
+    ],
+)
+def test_headers_of_a_get(fields: dict[str, str], site: str, sent: dict[str, str] | None) -> None:
+    same_site = site == "same"
+    ask = get_of(asked(method="GET", fields=fields), TARGET, PAGE, same_site=same_site)
+    assert (None if ask is None else dict(ask.fields)) == sent
+    assert ask is None or (ask.posts, asked_url(ask)) == (False, TARGET)
+    assert get_of(asked(kind="Image", method="GET", fields=fields), TARGET, PAGE, same_site=same_site) is None
 
 
 @pytest.mark.parametrize(
@@ -45,21 +75,24 @@ def test_a_post_of_a_script_is_sent(kind: str) -> None:
     ],
 )
 def test_what_is_not_sent(wrong: Asked) -> None:
-    assert post_of(wrong, TARGET) is None
+    assert post_of(wrong, TARGET, same_site=True) is None
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{ a }", b"[1, null]", b"[" * 100_000, b'{"query": 1}', b'{"query": "{ mutations }"}']
 )
 def test_other_bodies_are_sent(body: bytes) -> None:
-    assert post_of(asked(body), TARGET) is not None
+    assert post_of(asked(body), TARGET, same_site=True) is not None
 
 
 def test_headers_are_bounded_and_cannot_break_a_line() -> None:
     many = {"x-bad": "a\r\nb"} | {f"x-{number}": "1" for number in range(100)}
-    ask = post_of(asked(fields=many), TARGET)
+    ask = post_of(asked(fields=many), TARGET, same_site=True)
     assert ask is not None
     assert len(ask.fields) == MAX_FIELDS
+    large = post_of(asked(fields={f"x-{number}": "1" * 900 for number in range(9)}), TARGET, same_site=True)
+    assert large is not None
+    assert len(large.fields) == MAX_FIELD_BYTES // 904
     assert all("\n" not in value for _, value in ask.fields)
 
 
@@ -78,6 +111,8 @@ ASKS = st.builds(
 @given(ASKS)
 def test_text_round_trip(ask: Ask) -> None:
     assert Ask.of_text(ask.text()) == ask
+    get = replace(ask, body=b"", method=GET)
+    assert Ask.of_text(get.text()) == get
 
 
 @given(ASKS)
@@ -98,9 +133,18 @@ def test_a_stored_request_gives_the_same_url(ask: Ask) -> None:
     assert safe_key(parts_of(found)[1]) == safe_key(parts_of(ask)[1])
 
 
-@pytest.mark.parametrize("request_bytes", [b"", b"GET /api HTTP/1.1\r\n\r\n", b"POST /api HTTP/1.1\r\nHost: a\r\n"])
-def test_what_is_no_post_of_ours(request_bytes: bytes) -> None:
-    with pytest.raises(ValueError, match="no POST"):
+def test_a_stored_get_gives_the_headers_of_its_script_back() -> None:
+    """But not a header of ours, or one of the user that has replaced that of the script."""
+    ask = Ask(TARGET, "", b"", (("Accept", "a/b"), ("X-Own", "1"), ("X-Of-User", "2")), GET)
+    request = b"GET /api HTTP/1.1\r\nHost: a\r\nX-Of-User: 3\r\nX-Other: 4\r\nAccept: a/b\r\nX-Own: 1\r\n\r\n"
+    notes = ask.notes(request)
+    assert notes == (ASKED_BY_SCRIPT, "headersByScript:Accept/X-Own")
+    assert asked_of(TARGET, request, named_headers(notes)) == replace(ask, fields=ask.fields[:2])
+
+
+@pytest.mark.parametrize("request_bytes", [b"", b"PUT /api HTTP/1.1\r\n\r\n", b"POST /api HTTP/1.1\r\nHost: a\r\n"])
+def test_what_is_no_request_of_ours(request_bytes: bytes) -> None:
+    with pytest.raises(ValueError, match="neither GET nor POST"):
         asked_of(TARGET, request_bytes)
 
 

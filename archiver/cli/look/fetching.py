@@ -60,7 +60,7 @@ def states(directory: Path, missing: "Iterable[MissingUrl]") -> dict[str, UrlSta
 
 
 class _Judged(NamedTuple):
-    """A URL that the crawl does not know yet, with the row of the page that asks for it; *ask*: if it is a POST."""
+    """A URL that the crawl does not know yet, with the row of the page that asks for it; *ask*: what is sent."""
 
     found: Found
     ask: Ask | None

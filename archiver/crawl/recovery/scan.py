@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.ask import ASKED_BY_SCRIPT
+from archiver.ask import ASKED_BY_SCRIPT, named_headers
 from archiver.collection.payload import hold_block
 from archiver.fetch.spool import FileBlock, MemoryBlock
 from archiver.http import Digester, read_beginning
@@ -261,7 +261,7 @@ def _found(
         raise ValueError("it has no WARC-Target-URI")
     ask = None
     if ASKED_BY_SCRIPT in exchange.notes:
-        ask = asked_of(address, question[1])
+        ask = asked_of(address, question[1], named_headers(exchange.notes))
         address = asked_url(ask) or address
     spans = _span(response), _span(question[0]), _span(metadata)
     capture = Capture.of(address, exchange, digests, name, spans)._replace(ask=ask)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from archiver import url
 from archiver.ask import Ask
-from archiver.browser.answers import Asked, Told, part_of, post_of
+from archiver.browser.answers import Asked, Told, get_of, part_of, post_of
 from archiver.browser.view import NAVIGATION, is_unseen
 from archiver.clock import Clock
 from archiver.collection.browser_answers import without_cache_busters
@@ -149,16 +149,18 @@ class PageRequests:
         target = url.canonical(asked.url)
         if target is None:
             return None
+        page = self._due.claim.url
+        same_site = self._context.rules.visit_rules.session.same_site(page, target)
         if asked.method in METHODS:
-            return await self._answer(asked, target, None)
-        ask = post_of(asked, target)
+            return await self._answer(asked, target, get_of(asked, target, page, same_site=same_site))
+        ask = post_of(asked, target, same_site=same_site)
         address = asked_url(ask) if ask is not None else None
         if ask is not None and address is not None:
             return await self._answer(asked, address, ask)
         return None
 
     async def _answer(self, asked: Asked, address: str, ask: Ask | None) -> Told | None:
-        """Return the answer to *asked*, which the frontier knows as *address*; *ask*: if it is a POST."""
+        """Return the answer to *asked*, which the frontier knows as *address*; *ask*: what its script sends."""
         told = await self._stored(address)
         if told is None and is_unseen(asked):
             return None
@@ -207,7 +209,7 @@ class PageRequests:
             if state is not State.EXCLUDED:
                 self.unanswered.add(address)
             return False
-        if state is None and ask is not None and not self._may_post(ask):
+        if state is None and ask is not None and ask.posts and not self._may_post(ask):
             return False
         hop = Hop.LINK if asked.kind == NAVIGATION else Hop.REQUISITE
         if not await self._queue((Link(address, hop, f"browser:{asked.kind}"),), ask) and state is None:
@@ -223,7 +225,10 @@ class PageRequests:
         await self._queue([Link(each, Hop.LINK, "browser:a/@href") for each in named if each not in known])
 
     async def _queue(self, links: Iterable[Link], ask: Ask | None = None) -> bool:
-        """Queue those of *links* that the rules of the crawl take; return True if there are any. *ask*: for a POST."""
+        """Queue those of *links* that the rules of the crawl take; return True if there are any.
+
+        *ask*: what a script sends.
+        """
         context, claim = self._context, self._due.claim
         verdicts = [judged(context.rules.visit_rules, link, claim, context.clock.now()) for link in links]
         refused = [each for each in verdicts if isinstance(each, Refusal)]

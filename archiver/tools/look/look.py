@@ -13,7 +13,7 @@ from functools import partial
 
 from archiver import url
 from archiver.ask import Ask
-from archiver.browser.answers import Asked, Told, post_of
+from archiver.browser.answers import Asked, Told, get_of, post_of
 from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.view import VIEWS, BrowserViews, Viewed, ViewLimits
@@ -56,7 +56,7 @@ class MissingUrl:
     method: str
     kind: str
     page: str  # the first that asks for it
-    ask: Ask | None = None  # if it is a POST that a crawl may send
+    ask: Ask | None = None  # what its script sends: a POST that a crawl may send, or headers
     pages: int = 0
     volatile: bool = True
 
@@ -89,7 +89,7 @@ class LookFindings:
         self.whole += not found.missing and not found.ended
         for asked in found.missing:
             key = _key(asked)
-            new = MissingUrl(asked.url, asked.method, asked.kind, found.page.url, _ask(asked))
+            new = MissingUrl(asked.url, asked.method, asked.kind, found.page.url, _ask(asked, found.page.url))
             each = self.missing.setdefault(key, new)
             each.pages += 1
             each.volatile &= key in found.volatile
@@ -105,14 +105,19 @@ class LookFindings:
 
 
 def _key(asked: Asked) -> tuple[str, str]:
-    ask = _ask(asked)
+    target = url.canonical(asked.url)
+    ask = None if target is None else post_of(asked, target, same_site=False)
     known = (asked_url(ask) if ask is not None else None) or asked.url
     return asked.method, without_cache_busters(known)
 
 
-def _ask(asked: Asked) -> Ask | None:
+def _ask(asked: Asked, page: str) -> Ask | None:
+    """Return what a script of *page* sends; what may be a secret only to the page's own host."""
     target = url.canonical(asked.url)
-    return None if target is None else post_of(asked, target)
+    if target is None:
+        return None
+    same = url.origin(target) == url.origin(page)
+    return post_of(asked, target, same_site=same) or get_of(asked, target, page, same_site=same)
 
 
 def _keys(viewed: Viewed) -> set[tuple[str, str]]:
