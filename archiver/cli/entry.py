@@ -44,8 +44,11 @@ COMMANDS = {
     "go": "Let a paused crawl go on.",
     "set": "Change settings of a crawl, also while it runs.",
     "exclude": "Exclude URLs of a crawl, also those that wait.",
+    "block": "Send no request to a host any more.",
+    "unblock": "Ask a host again that was blocked.",
     "first": "Put waiting URLs of a crawl first.",
     "orders": "List the orders that a crawl was given.",
+    "note": "Write a note for colleagues into the list of orders.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
     "verify": "Check archives and report every fault.",
@@ -74,6 +77,9 @@ PLACES = {
     "exclude": ("orders.exclude", "COMMAND"),
     "first": ("orders.exclude", "FIRST"),
     "orders": ("orders.orders", "COMMAND"),
+    "note": ("orders.orders", "NOTE"),
+    "block": ("orders.block", "COMMAND"),
+    "unblock": ("orders.block", "UNBLOCK"),
 }
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles
 

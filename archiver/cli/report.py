@@ -25,7 +25,7 @@ def report(place: Path | str, form: str, output: Path | None) -> ExitCode:
 
     crawl = named_crawl(place)
     with crawl.read() as db:
-        found = read_summary(db)
+        found = read_summary(db, quotas=crawl.quotas(db))
         found = replace(found, ending=_state(found, crawl, crawl.holder(db)))
         if output is not None and output.is_dir():
             if holds_crawl(output):

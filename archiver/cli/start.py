@@ -337,8 +337,9 @@ def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunRes
     if ended.code in (ExitCode.STORAGE, ExitCode.USAGE):
         complain(ended.reason)
     with totals.open_totals(directory) as db:
-        found = read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
         named = NamedCrawl.in_directory(directory)
+        run = FinishedRun(last.elapsed, last.visits, last.received)
+        found = read_summary(db, ended.reason, run, named.quotas(db))
         found = files.write_reports(named, db, found, Layout(directory).reports, time.time())
         needs_login = totals.needs_login(db)
     try:

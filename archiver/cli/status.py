@@ -63,13 +63,14 @@ def status(place: Path | str, *, as_json: bool) -> ExitCode:
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
     with crawl.read() as db:
         holder = crawl.holder(db)
-        found = read_summary(db)
+        quotas = crawl.quotas(db)
+        found = read_summary(db, quotas=quotas)
         standing = CrawlStatus(
             now,
             holder,
             found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
             totals.recent_rate(db, now),
-            tuple(totals.hosts(db, now, shown, quotas=crawl.quotas(db))),
+            tuple(totals.hosts(db, now, shown, quotas=quotas)),
             () if crawl.layout is None else tuple(map(stamp_of, rounds(crawl.layout))),
             tuple(machines.accounts(db)) if crawl.address else (),
             is_paused(db),

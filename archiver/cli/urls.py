@@ -30,7 +30,7 @@ from archiver.frontier.connection import Reader
 from archiver.frontier.url_lookup import RefusedLink, UrlFilter, UrlRow
 from archiver.humanize import iso, printable
 from archiver.model import ExitCode, State
-from archiver.policy.limits import Quotas
+from archiver.policy.quotas import Quotas
 
 STATES = (*(state.value for state in State), REFUSED)
 LONGEST = 20_000  # characters of a URL; a longer one does not exist

@@ -21,7 +21,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import machines, totals
 from archiver.frontier.address import SharedFrontier, address_of
 from archiver.frontier.connection import Reader
-from archiver.policy.limits import NO_QUOTAS, Quotas
+from archiver.policy.quotas import NO_QUOTAS, Quotas
 from archiver.storage import DRAFT
 
 

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
-from archiver.config.live_settings import cores, with_exclude, with_live_values
+from archiver.config.live_settings import cores, with_block, with_exclude, with_live_values
 from archiver.config.option_types import PATTERN, Pattern
+from archiver.config.politeness_settings import HOSTS
 from archiver.config.secret_settings import in_common
-from archiver.config.settings import Settings, with_values
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import machines
 from archiver.frontier.address import host_name, shared_frontier, write_address
 from archiver.frontier.orders import excluding, table
 from archiver.frontier.orders.table import UNDO, NewOrder, Order, Verb
 from archiver.humanize import count, printable
+from archiver.policy.quotas import Quotas
 
 if TYPE_CHECKING:
     from archiver.frontier.connections import Worker
@@ -56,6 +58,7 @@ class _Wanted:
     later: str  # the answer if no process crawls
     change: Change | None = None  # of the stored settings
     work: Work | None = None  # done when it is in force everywhere; returns the answer
+    at_once: bool = False  # no crawler need take it up
 
 
 def give(
@@ -92,24 +95,31 @@ def checked(settings: Settings, verb: str, arguments: Sequence[str], *, undo: bo
         raise ConfigError(f"{printable(verb, 100)} is not an order; write one of {', '.join(Verb)}") from None
     if undo and kind is not Verb.EXCLUDE:
         raise ConfigError(f"{kind} cannot be undone")
+    return kind, _wanted(settings, kind, arguments, undo=undo)
+
+
+ALONE = {Verb.PAUSE: "paused: the next run starts no request until archiver go", Verb.GO: "no longer paused"}
+
+
+def _wanted(settings: Settings, kind: Verb, arguments: Sequence[str], *, undo: bool) -> _Wanted:
+    if kind in ALONE:
+        if arguments:
+            raise ConfigError(f"{kind} takes no argument, not {printable(arguments[0], LONGEST)}")
+        return _Wanted(ALONE[kind])
+    if kind is Verb.SET:
+        return _set(settings, arguments)
+    given = _one(kind, arguments)
     match kind:
-        case Verb.PAUSE:
-            _none(kind, arguments)
-            return kind, _Wanted("paused: the next run starts no request until archiver go")
-        case Verb.GO:
-            _none(kind, arguments)
-            return kind, _Wanted("no longer paused")
-        case Verb.SET:
-            return kind, _set(settings, arguments)
         case Verb.EXCLUDE:
-            return kind, _exclude(settings, _one(kind, arguments), undo=undo)
+            return _exclude(settings, given, undo=undo)
+        case Verb.BLOCK | Verb.UNBLOCK:
+            return _block(settings, given, undo=kind is Verb.UNBLOCK)
         case Verb.FIRST:
-            return kind, _Wanted("in force", work=partial(_put_first, matches=matching(_one(kind, arguments))))
-
-
-def _none(kind: Verb, arguments: Sequence[str]) -> None:
-    if arguments:
-        raise ConfigError(f"{kind} takes no argument, not {printable(arguments[0], LONGEST)}")
+            return _Wanted("in force", work=partial(_put_first, matches=matching(given)))
+        case _:
+            if not given.strip():
+                raise ConfigError("the note is empty; for example: archiver note DIR 'slow on purpose'")
+            return _Wanted("noted", at_once=True)
 
 
 def _one(kind: Verb, arguments: Sequence[str]) -> str:
@@ -134,6 +144,27 @@ def _exclude(settings: Settings, regex: str, *, undo: bool) -> _Wanted:
         raise ConfigError(f"{printable(regex, LONGEST)} is not a rule of this crawl; its crawl.toml has them all")
     work = partial(_taken_back, regex=regex) if undo else partial(_excluded, regex=regex, matches=matches)
     return _Wanted("in force", partial(with_exclude, regex=regex, undo=undo), work)
+
+
+def _block(settings: Settings, text: str, *, undo: bool) -> _Wanted:
+    try:
+        pattern = HOSTS.parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"HOST: {error}") from None
+    known = settings.politeness.block
+    if undo and pattern not in known:
+        hint = f"blocked are {', '.join(known)}" if known else "no host is blocked"
+        raise ConfigError(f"{pattern} is not blocked; {printable(hint, LONGEST)}")
+    change = partial(with_block, text=pattern, undo=undo)
+    quotas = Quotas(SettingsByHost(with_block(Settings(), pattern, undo=False)))
+    return _Wanted("in force", change, partial(_counted_block, quotas=quotas, undo=undo))
+
+
+async def _counted_block(frontier: "SqliteFrontier", quotas: Quotas, *, undo: bool) -> str:
+    found = await frontier.blocked_hosts(quotas)
+    urls = sum(each.urls for each in found)
+    waiting = f"{count(sum(each.hosts for each in found), 'host')} with {count(urls, 'waiting URL')}"
+    return f"no longer blocked: {waiting}" if undo else f"blocked: {waiting}"
 
 
 def matching(regex: str) -> Callable[[str], bool]:
@@ -211,7 +242,9 @@ async def _given(crawl: NamedCrawl, new: NewOrder, wanted: _Wanted, *, running: 
         async with frontier.exclusive_transaction() as writer:
             if wanted.change is not None:
                 await _rewrite(crawl, writer, wanted.change)
-            number = await writer.run(table.give, replace(new, given=now), None if running else wanted.later)
+            number = await writer.run(
+                table.give, replace(new, given=now), None if running and not wanted.at_once else wanted.later
+            )
         order = await frontier.answered_order(number, PATIENCE)
         if wanted.work is not None:
             await frontier.amend_answer(number, await wanted.work(frontier))

@@ -87,7 +87,7 @@ class FetchSettings:
         "Send secret headers to this seed host even if its certificate cannot be verified.",
         many=True,
     )
-    timeout: float = setting(60.0, SECONDS, "Give up a request if nothing arrives for this long.")
+    timeout: float = setting(60.0, SECONDS, "Give up a request if nothing arrives for this long.", live=True)
     max_response_size: int = setting(0, SIZE, "Truncate a response after this many bytes. 0: no limit.")
     max_unstated_size: int = setting(
         10**9,
@@ -122,7 +122,9 @@ class FetchSettings:
         "In a recrawl, request only what has changed since the last crawl, where the server supports it (ETag, "
         "Last-Modified).",
     )
-    retries: int = setting(3, NUMBER, "Retry a URL up to N times if there is no answer or the server is overloaded.")
+    retries: int = setting(
+        3, NUMBER, "Retry a URL up to N times if there is no answer or the server is overloaded.", live=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

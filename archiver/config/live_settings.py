@@ -1,6 +1,7 @@
 """The settings that a running crawl takes up from an order, and the text of such an order: KEY=VALUE.
 
-Everything else is read once, when a crawl starts, for example what requests are made of and where files are written.
+A setting says itself that it is `live`. Everything else is read once, when a crawl starts, for example what requests
+are made of and where files are written.
 """
 
 import os
@@ -9,24 +10,13 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from archiver.config.host_rules import HostRule
+from archiver.config.host_rules import KEYS, HostRule, from_text
+from archiver.config.politeness_settings import HOSTS
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.errors import ConfigError
 
-LIVE = frozenset(
-    (
-        *("rate", "host-concurrency", "host-bandwidth", "third-party-rate", "host"),
-        *("concurrency", "slow-concurrency", "global-rate", "bandwidth"),
-        *("max-urls", "max-urls-per-host", "max-bytes-per-host", "max-bytes", "max-time", "drain-timeout"),
-        *("scope", "scope-surt", "include", "exclude", "exclude-ext", "without", "max-depth", "max-hops"),
-        *("page-requisites", "requisite-hops", "extra-hops"),
-        *("trap-budget", "barren-pages", "max-repeats", "max-segments", "max-url-length", "max-years-ahead"),
-        *("pattern-budget", "directory-budget"),
-    )
-)
-LIVE_FOR_HOSTS = frozenset(
-    ("rate", "host-concurrency", "host-bandwidth", "max-urls-per-host", "max-bytes-per-host", "retries", "timeout")
-)
+LIVE = frozenset(key_of(entry) for _, entry in every_setting() if entry.metadata["live"])
+LIVE_FOR_HOSTS = LIVE.intersection(KEYS)  # in a rule for hosts
 OF_THE_MACHINE = ("concurrency", "slow_concurrency", "max_bytes", "max_time")  # divided between its crawlers
 
 
@@ -50,7 +40,8 @@ def live_values(given: Iterable[str], before: Settings) -> dict[str, Any]:
             raise ConfigError(_fault(key, known, has_value=bool(equals)))
         entry = known[key]
         try:
-            parsed = None if entry.metadata["many"] and not value else entry.metadata["kind"].parse(value)
+            kind = entry.metadata["kind"]
+            parsed = None if entry.metadata["many"] and not value else kind.parse(from_text(kind, value))
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from None
         if isinstance(parsed, HostRule):
@@ -74,6 +65,13 @@ def with_exclude(settings: Settings, regex: str, *, undo: bool) -> Settings:
     known = settings.scope.exclude
     kept = tuple(one for one in known if one != regex) if undo else tuple(dict.fromkeys((*known, regex)))
     return replace(settings, scope=replace(settings.scope, exclude=kept))
+
+
+def with_block(settings: Settings, text: str, *, undo: bool) -> Settings:
+    """Return *settings* with the hosts that match *text* among those that are not asked; with *undo*, without it."""
+    pattern, known = HOSTS.parse(text), settings.politeness.block
+    kept = tuple(one for one in known if one != pattern) if undo else tuple(dict.fromkeys((*known, pattern)))
+    return replace(settings, politeness=replace(settings.politeness, block=kept))
 
 
 def with_rule(rules: Sequence[HostRule], new: HostRule) -> tuple[HostRule, ...]:

@@ -20,9 +20,16 @@ from archiver.config.option_types import (
 from archiver.config.seeds import SEED_SETTING, SeedSetting
 
 
-def setting(default: Any, kind: OptionType, help_text: str, *, many: bool = False, option: bool = True) -> Any:
-    """Declare a field of a slice. *many*: the option is repeatable, the value a tuple. *option*: there is an option."""
-    return field(default=default, metadata={"kind": kind, "help": help_text, "many": many, "option": option})
+def setting(
+    default: Any, kind: OptionType, help_text: str, *, many: bool = False, option: bool = True, live: bool = False
+) -> Any:
+    """Declare a field of a slice.
+
+    *many*: the option is repeatable, the value a tuple. *option*: there is an option. *live*: a running crawl takes up
+    a new value (`archiver set`).
+    """
+    given = {"kind": kind, "help": help_text, "many": many, "option": option, "live": live}
+    return field(default=default, metadata=given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class ScopeSettings:
         REACH,
         "Take pages of each seed's host (www. and http/https count as one), its registered domain, the path below "
         "it (prefix), only the seed (page), or any site (any).",
+        live=True,
     )
     scope_surt: tuple[str, ...] = setting(
         (),
@@ -41,6 +49,7 @@ class ScopeSettings:
         "Also take URLs with this SURT prefix: http://(org,example, is all of example.org. You can give a URL or "
         "a host instead; a host includes its subdomains.",
         many=True,
+        live=True,
     )
     seed: tuple[SeedSetting, ...] = setting(
         (),
@@ -52,35 +61,61 @@ class ScopeSettings:
         option=False,
     )
     include: tuple[str, ...] = setting(
-        (), PATTERN, "Also take URLs that match this regular expression, on any host.", many=True
+        (),
+        PATTERN,
+        "Also take URLs that match this regular expression, on any host.",
+        many=True,
+        live=True,
     )
     exclude: tuple[str, ...] = setting(
-        (), PATTERN, "Refuse URLs that match this regular expression. Overrides every other rule.", many=True
+        (),
+        PATTERN,
+        "Refuse URLs that match this regular expression. Overrides every other rule.",
+        many=True,
+        live=True,
     )
     exclude_ext: tuple[str, ...] = setting(
-        (), ENDINGS, "Refuse URLs whose path ends with these extensions (zip,iso).", many=True
+        (),
+        ENDINGS,
+        "Refuse URLs whose path ends with these extensions (zip,iso).",
+        many=True,
+        live=True,
     )
     without: tuple[str, ...] = setting(
-        (), SETS, "Leave out URLs on these ready-made lists; see docs/reference/exclude-lists.md.", many=True
+        (),
+        SETS,
+        "Leave out URLs on these ready-made lists; see docs/reference/exclude-lists.md.",
+        many=True,
+        live=True,
     )
     max_depth: int | None = setting(
-        None, NUMBER_OR_NONE, "Follow at most N links from a seed. 0: only the seeds; none: no limit."
+        None,
+        NUMBER_OR_NONE,
+        "Follow at most N links from a seed. 0: only the seeds; none: no limit.",
+        live=True,
     )
     max_hops: int | None = setting(
         None,
         NUMBER_OR_NONE,
         "Follow at most N hops of any kind from a seed: links, requisites, redirects, sitemaps. none: no limit.",
+        live=True,
     )
     page_requisites: bool = setting(
-        True, BOOLEAN, "Fetch what pages need to be shown (images, styles, scripts, frames), from other hosts too."
+        True,
+        BOOLEAN,
+        "Fetch what pages need to be shown (images, styles, scripts, frames), from other hosts too.",
+        live=True,
     )
     requisite_hops: int = setting(
         2,
         NUMBER,
         "Follow page requisites up to N hops out of scope: a style sheet on another host is one hop, its fonts "
         "are two.",
+        live=True,
     )
-    extra_hops: int = setting(0, NUMBER, "Also take pages up to N links out of scope, with their requisites.")
+    extra_hops: int = setting(
+        0, NUMBER, "Also take pages up to N links out of scope, with their requisites.", live=True
+    )
     speculative: str = setting(
         "site",
         choice("site", "any", "off"),
@@ -136,15 +171,28 @@ class TrapSettings:
         NUMBER,
         "Hold suspected traps of a site after N pages without new content, or a fifth of its real pages if that "
         "is more. Fetch them with archiver retry --held. 0: no limit.",
+        live=True,
     )
-    barren_pages: int = setting(8, NUMBER, "Fetch a URL pattern last after N of its pages in a row had no new content.")
+    barren_pages: int = setting(
+        8, NUMBER, "Fetch a URL pattern last after N of its pages in a row had no new content.", live=True
+    )
     max_repeats: int = setting(
-        3, COUNT, "Fetch pages last if their URL has a path segment or query pair more than N times."
+        3,
+        COUNT,
+        "Fetch pages last if their URL has a path segment or query pair more than N times.",
+        live=True,
     )
-    max_segments: int = setting(25, COUNT, "Fetch pages last if their path has more than N segments.")
-    max_url_length: int = setting(2000, COUNT, "Fetch pages last if their URL has more than N characters.")
-    max_years_ahead: int = setting(2, NUMBER, "Fetch pages last if their URL contains a date more than N years ahead.")
-    pattern_budget: int = setting(0, NUMBER, "Hold a URL pattern (/thread/N) after N of its pages. 0: no limit.")
+    max_segments: int = setting(25, COUNT, "Fetch pages last if their path has more than N segments.", live=True)
+    max_url_length: int = setting(2000, COUNT, "Fetch pages last if their URL has more than N characters.", live=True)
+    max_years_ahead: int = setting(
+        2, NUMBER, "Fetch pages last if their URL contains a date more than N years ahead.", live=True
+    )
+    pattern_budget: int = setting(
+        0, NUMBER, "Hold a URL pattern (/thread/N) after N of its pages. 0: no limit.", live=True
+    )
     directory_budget: int = setting(
-        0, NUMBER, "Hold URLs below a top-level directory after N of its pages. 0: no limit."
+        0,
+        NUMBER,
+        "Hold URLs below a top-level directory after N of its pages. 0: no limit.",
+        live=True,
     )

@@ -12,94 +12,22 @@ from typing import Any
 from archiver import url
 from archiver.config.addresses import DATABASE
 from archiver.config.fetch_settings import FetchSettings, NetworkSettings, TlsSettings
-from archiver.config.host_rules import HOST_RULE, HostRule, decisive
+from archiver.config.host_rules import HostRule, decisive
 from archiver.config.option_types import (
     ARCHIVE,
     BOOLEAN,
     COUNT,
     LABEL,
-    NOFOLLOW,
     NUMBER,
-    RATE,
-    RATE_OR_SAME,
-    ROBOTS,
     SECONDS,
     SECONDS_OR_NONE,
     SIZE,
     TEXT,
     OptionType,
-    Rate,
     choice,
 )
+from archiver.config.politeness_settings import PolitenessSettings
 from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
-
-
-@dataclass(frozen=True, slots=True)
-class PolitenessSettings:
-    """How often to send requests to each host."""
-
-    rate: Rate = setting(
-        Rate(5), RATE, "Start at most N requests per second (or per SECONDS) on one host. 0: no limit."
-    )
-    host_concurrency: int = setting(2, COUNT, "Send at most N requests at once to one host.")
-    host: tuple[HostRule, ...] = setting(
-        (),
-        HOST_RULE,
-        "Use other settings for hosts that match: rate, robots, user-agent, header, timeout and more. "
-        "For each setting the first match that has it applies.",
-        many=True,
-    )
-    politeness_group: str = setting(
-        "host",
-        choice("host", "ip", "domain"),
-        "Apply rate and host-concurrency to each host, to all hosts at one IP address, or to all hosts of one "
-        "registered domain.",
-    )
-    third_party_rate: Rate | None = setting(
-        None,
-        RATE_OR_SAME,
-        "Limit hosts without a seed together if they share an IP address or registered domain: N requests per "
-        "second (or per SECONDS). same: as --rate; 0: each host alone.",
-    )
-    global_rate: Rate = setting(
-        Rate(0), RATE, "Start at most N requests per second (or per SECONDS) on all hosts together. 0: no limit."
-    )
-    bandwidth: int = setting(
-        0, SIZE, "Receive at most this many bytes per second on average, by delaying requests. 0: no limit."
-    )
-    host_bandwidth: int = setting(
-        0,
-        SIZE,
-        "Receive at most this many bytes per second from each host on average, by slow reading and delayed requests. "
-        "0: no limit.",
-    )
-    host_patience: float = setting(
-        3600.0,
-        SECONDS_OR_NONE,
-        "Give up a host and its queued URLs if it has not answered for this long while other hosts did. 0: no limit.",
-    )
-    robots: str = setting(
-        "obey",
-        ROBOTS,
-        "Obey robots.txt; do not request it (ignore); or crawl everything and log what it forbids (observe, which "
-        "still obeys Crawl-delay).",
-    )
-    robots_patience: float = setting(
-        300.0,
-        SECONDS_OR_NONE,
-        "Retry a robots.txt that answers with a server error for this long, then skip the host. Until then no "
-        "other request goes to the host. 0: no limit.",
-    )
-    crawl_delay_cap: float = setting(
-        300.0, SECONDS_OR_NONE, "Obey Crawl-delay in robots.txt, but wait no longer than this. 0: no limit."
-    )
-    nofollow: str = setting(
-        "ignore",
-        NOFOLLOW,
-        "Obey or ignore nofollow on links to pages: in robots meta elements, X-Robots-Tag headers and the rel of "
-        "a link.",
-    )
-
 
 _STORE = re.compile(r"(s3|gs|az)://[^/@:?#\s]+(/[^?#\s]*)?|file:///[^?#]+")
 
@@ -123,7 +51,7 @@ PROCESSES = OptionType(  # 0: one for each processor core
 class LimitSettings:
     """When to stop, and how many requests to make at once."""
 
-    concurrency: int = setting(32, COUNT, "Send at most N requests at once, over all hosts.")
+    concurrency: int = setting(32, COUNT, "Send at most N requests at once, over all hosts.", live=True)
     processes: int = setting(
         1,
         PROCESSES,
@@ -141,16 +69,23 @@ class LimitSettings:
         NUMBER,
         "Allow N more requests at once for slow ones, which received less than 16 kB in the last second. One host "
         "gets at most a quarter of them.",
+        live=True,
     )
-    max_urls: int = setting(0, NUMBER, "Stop after N URLs, not counting robots.txt. 0: no limit.")
-    max_bytes: int = setting(0, SIZE, "Stop after receiving this many bytes. 0: no limit.")
+    max_urls: int = setting(0, NUMBER, "Stop after N URLs, not counting robots.txt. 0: no limit.", live=True)
+    max_bytes: int = setting(0, SIZE, "Stop after receiving this many bytes. 0: no limit.", live=True)
     max_urls_per_host: int = setting(
-        0, NUMBER, "Request at most N URLs per host, not counting robots.txt; the rest stays queued. 0: no limit."
+        0,
+        NUMBER,
+        "Request at most N URLs per host, not counting robots.txt; the rest stays queued. 0: no limit.",
+        live=True,
     )
     max_bytes_per_host: int = setting(
-        0, SIZE, "Receive at most this many bytes per host; the rest stays queued. 0: no limit."
+        0,
+        SIZE,
+        "Receive at most this many bytes per host; the rest stays queued. 0: no limit.",
+        live=True,
     )
-    max_time: float = setting(0.0, SECONDS_OR_NONE, "Stop after this long. 0: no limit.")
+    max_time: float = setting(0.0, SECONDS_OR_NONE, "Stop after this long. 0: no limit.", live=True)
     min_free_disk: int = setting(
         10**9,
         SIZE,
@@ -161,7 +96,7 @@ class LimitSettings:
         SECONDS_OR_NONE,
         "If the network is down, wait this long, then stop; archiver resume continues. 0: no limit.",
     )
-    drain_timeout: float = setting(30.0, SECONDS, "When stopping, wait this long for requests in flight.")
+    drain_timeout: float = setting(30.0, SECONDS, "When stopping, wait this long for requests in flight.", live=True)
     strict: bool = setting(
         False,
         BOOLEAN,
@@ -264,7 +199,7 @@ class Settings:
     seeds: tuple[str, ...] = ()  # canonical URLs
     scope: ScopeSettings = ScopeSettings()  # noqa: RUF009 - frozen, as all slices
     traps: TrapSettings = TrapSettings()  # noqa: RUF009 - frozen, as all slices
-    politeness: PolitenessSettings = PolitenessSettings()
+    politeness: PolitenessSettings = PolitenessSettings()  # noqa: RUF009 - frozen, as all slices
     fetch: FetchSettings = FetchSettings()  # noqa: RUF009 - frozen, as all slices
     network: NetworkSettings = NetworkSettings()  # noqa: RUF009 - frozen, as all slices
     tls: TlsSettings = TlsSettings()  # noqa: RUF009 - frozen, as all slices

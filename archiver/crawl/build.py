@@ -67,7 +67,7 @@ from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Cookie
-from archiver.policy.limits import Quotas
+from archiver.policy.quotas import Quotas
 from archiver.policy.retry import NetworkState
 from archiver.storage import DRAFT, OPEN, close_to_others, is_private
 

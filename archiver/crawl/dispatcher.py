@@ -21,7 +21,7 @@ from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
 from archiver.model import Claim, Event, Robots, Settlement
 from archiver.policy.leased_host import LeasedHost, RobotsAnswer
-from archiver.policy.limits import Quotas
+from archiver.policy.quotas import HeldBack, Quotas
 from archiver.policy.robots import Rules, product_token
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
@@ -120,13 +120,15 @@ class Dispatcher:
                 self._schedule.clear(host.id)
 
     def _is_stopped(self, host: LeasedHost, window: UrlWindow) -> bool:
-        """Return True if *host* has reached its quota, is paused, or waits for a login."""
-        host.received = max(window.received, host.received)
-        host.quota_reached = bool(self._quotas.of(host.key).reached(window.visited, host.received))
-        return host.quota_reached or host.memory.paused or host.memory.awaits_login
+        """Return True if *host* has reached its quota, is blocked or paused, or waits for a login."""
+        host.received, quota = max(window.received, host.received), self._quotas.of(host.key)
+        host.quota_reached, host.memory.blocked = bool(quota.reached(window.visited, host.received)), bool(quota.block)
+        return host.quota_reached or host.memory.blocked or host.memory.paused or host.memory.awaits_login
 
     def _permitted(self, host: LeasedHost, window: UrlWindow, most: int, under_way: int) -> Sequence[Claim]:
         """Return the URLs of *window* that may be handed out, as if each URL under way will count for the quota."""
+        if host.memory.blocked:
+            return ()
         left = self._quotas.of(host.key).bounds[0] - window.visited - under_way
         if left >= most:
             host.short_window = False
@@ -139,8 +141,8 @@ class Dispatcher:
         """Return True if nothing is left to fetch, neither now nor later."""
         return not await self._frontier.waits(self._quotas)
 
-    async def held_back(self) -> str:
-        """Describe the URLs that wait because their hosts have reached their quotas; "" if there are none."""
+    async def held_back(self) -> HeldBack:
+        """Describe the URLs that wait because their hosts have reached their quotas, or a person has blocked them."""
         return await self._frontier.held_back(self._quotas)
 
     async def committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
@@ -186,6 +188,7 @@ class Dispatcher:
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
         self._look = True
+        await self._logins.give_up_blocked()
         rules = self._rules.visit_rules
         rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
         if self.shares and rules.settings.common.scope.redirects == "seeds":

@@ -244,9 +244,9 @@ class Crawl:
                 self._views.alone = True
                 return False
             self._end(ExitCode.USAGE, self._views.failed)
-        elif held_back := await self._dispatcher.held_back() or self._logins.description:
-            self._end(ExitCode.LIMIT, held_back)
-        elif refused := self._blocked.description:
+        elif limits := (held := await self._dispatcher.held_back()).limits or self._logins.description:
+            self._end(ExitCode.LIMIT, limits)
+        elif refused := "; ".join(filter(None, (held.blocked, self._blocked.description))):
             self._end(ExitCode.DONE, refused)
         return True
 

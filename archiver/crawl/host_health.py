@@ -119,7 +119,8 @@ class HostHealth:
 
     def note_witnesses(self) -> None:
         """Note which hosts to connect to later: those that are leased now, first the ones that answered most."""
-        hosts = sorted(self._schedule.hosts(), key=lambda host: (host.backing_off, -host.done))
+        open_to_us = (host for host in self._schedule.hosts() if not host.memory.blocked)
+        hosts = sorted(open_to_us, key=lambda host: (host.backing_off, -host.done))
         self._witnesses = deque(host.key for host in hosts[:WITNESSES])
         log.warning(
             "no host answers for %s; other crawlers may have ours", duration(self._clock.now() - self.network.since)

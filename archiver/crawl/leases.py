@@ -13,7 +13,8 @@ from archiver.clock import Clock
 from archiver.crawl.rules import GroupsOfHosts
 from archiver.frontier.port import LEASE, Frontier, HostRow
 from archiver.policy.leased_host import LeasedHost, PolitenessGroup, releasable
-from archiver.policy.limits import GroupLimits, Quotas
+from archiver.policy.limits import GroupLimits
+from archiver.policy.quotas import Quotas
 from archiver.policy.schedule import Schedule
 
 RENEW_EVERY = LEASE / 3

@@ -59,6 +59,8 @@ class TakenOrders:
                 return "paused: no request starts; those under way end"
             case Verb.GO:
                 return "the crawl goes on"
+            case Verb.NOTE:
+                return "noted"
             case Verb.FIRST:  # the command does it, and then we read the queue again
                 return "in force"
             case _:

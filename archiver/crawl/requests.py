@@ -253,7 +253,7 @@ class Requests:
         """Wait until the host may be asked. Called at the very moment when the bytes of a request are to go out."""
         here.unsent, here.at_gate = True, True  # again, if a kept connection had died
         host = self._schedule.host(here.host)
-        while not self.stopped and (here.rules or not (host.memory.paused or host.memory.awaits_login)):
+        while not (self.stopped or host.memory.blocked) and (here.rules or not host.memory.held):
             now = self._clock.now()
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:

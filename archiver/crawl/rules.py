@@ -16,10 +16,10 @@ from archiver.collection.layout import Layout
 from archiver.collection.settings_file import stored_text
 from archiver.collection.writer import WarcIdentity
 from archiver.config.option_types import Rate
+from archiver.config.politeness_settings import PolitenessSettings
 from archiver.config.secret_settings import has_secrets, without_secrets
 from archiver.config.seeds import SeedSetting
 from archiver.config.settings import (
-    PolitenessSettings,
     Settings,
     SettingsByHost,
     all_values_of,

@@ -31,6 +31,7 @@ Why = Literal[
     "limit reached",
     "refuses us",
     "login",
+    "blocked",  # by a person
     "busy",
     "",
 ]
@@ -147,7 +148,7 @@ def _rank(line: HostLine) -> tuple[int, int, str]:
 
 def waited_for(hosts: Iterable[HostLine]) -> str:
     """Describe what an idle crawl waits for: the host that is due first."""
-    ours = (line for line in hosts if line.waiting and line.why not in {"limit reached", "refuses us"})
+    ours = (line for line in hosts if line.waiting and line.why not in {"limit reached", "refuses us", "blocked"})
     first = min(ours, key=lambda line: line.wait, default=None)
     if first is None:
         return ""
@@ -277,11 +278,7 @@ class CrawlCounts:
 def _has_more(host: LeasedHost) -> bool:
     """Return True if a host is worth a line; its own count is that of the latest refill and may be old."""
     late = (
-        host.later < float("inf")
-        or host.quota_reached
-        or host.memory.paused
-        or host.memory.awaits_login
-        or host.needs_refill
+        host.later < float("inf") or host.quota_reached or host.memory.blocked or host.memory.held or host.needs_refill
     )
     return bool(host.window or host.active or host.outstanding or (late and host.waiting > 0))
 
@@ -291,6 +288,8 @@ def _line(host: LeasedHost, now: float) -> HostLine:
     wait = 0.0
     if host.active:
         why = "busy"
+    elif host.memory.blocked:
+        why = "blocked"
     elif host.memory.awaits_login or (host.memory.paused and host.memory.refusals is None):
         why = "login"
     elif host.memory.paused:

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 
 from archiver.frontier.orders.table import Order
 from archiver.model import Capture, Claim, Cookie, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
-from archiver.policy.limits import NO_QUOTAS, UNTAUGHT, Quotas, ThrottleState
+from archiver.policy.limits import UNTAUGHT, ThrottleState
+from archiver.policy.quotas import NO_QUOTAS, HeldBack, Quotas
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 
 InheritedThrottle = tuple[
@@ -250,8 +251,8 @@ class Frontier(Protocol):
     async def leave(self, last_starts: Mapping[str, float]) -> None:
         """Give all groups back, *last_starts* as in `give_back`, and crawl no more."""
 
-    async def held_back(self, quotas: Quotas) -> str:
-        """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
+    async def held_back(self, quotas: Quotas) -> HeldBack:
+        """Return what keeps hosts from being asked, in words."""
 
     async def host(self, host: int) -> HostRow:
         """Return one host."""

@@ -32,7 +32,8 @@ from archiver.frontier.port import (
 from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import PUT_OFF, Portion
 from archiver.model import Capture, Claim, Cookie, Event, FileState, PatternTally, Refusal, Resource, Settlement
-from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
+from archiver.policy.limits import ThrottleState
+from archiver.policy.quotas import NO_QUOTAS, BlockedByPerson, HeldBack, Quotas
 from archiver.policy.retry import HostBackoff
 from archiver.storage import bare
 
@@ -169,9 +170,13 @@ class SqliteFrontier(ViewRows, StoredOrders):
         await self._write_unsynced(leases.leave, self._crawler, last_starts)
         self._crawler = 0
 
-    async def held_back(self, quotas: Quotas) -> str:
-        """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
+    async def held_back(self, quotas: Quotas) -> HeldBack:
+        """Return what keeps hosts from being asked, in words."""
         return await self._read(url_queue.held_back, quotas)
+
+    async def blocked_hosts(self, quotas: Quotas) -> list[BlockedByPerson]:
+        """Return what waits because a person has blocked it, by pattern."""
+        return await self._read(url_queue.blocked_hosts, quotas)
 
     async def host(self, host: int) -> HostRow:
         """Return one host."""

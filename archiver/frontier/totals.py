@@ -18,7 +18,8 @@ from archiver.frontier.address import address_of
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.policy import limits
-from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
+from archiver.policy.limits import ThrottleState
+from archiver.policy.quotas import NO_QUOTAS, Quotas
 
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
@@ -264,8 +265,11 @@ def hosts(db: Reader, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS
         why, until = _wait(waiting=waiting, not_before=not_before, robots=robots, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"
-        if waiting and (reached := quotas.of(key).reached(visited, received)):
+        quota = quotas.of(key)
+        if waiting and (reached := quota.reached(visited, received)):
             why, until = f"held back by {reached}", 0.0
+        if waiting and quota.block:
+            why, until = f"blocked by a person: {quota.block}", 0.0
         if waiting and paused:
             why, until = "refuses us, paused" if paused == BLOCKS_US else "needs a login", 0.0
         yield HostAccount(key, waiting, archived, failed, excluded, captures, received, duration, why, until, slowed)

@@ -17,12 +17,13 @@ from typing import Any
 
 from archiver import humanize, url
 from archiver.errors import Failure
-from archiver.frontier.connection import Connection, Values
+from archiver.frontier.connection import Connection, Reader, Values
 from archiver.frontier.leases import HELD_BY_OTHERS, at_present, until_free
 from archiver.frontier.links import CLAIM_COLUMNS, Found, claim_of, distance, policy_code
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
 from archiver.model import Hop, NewUrl, Robots, State
-from archiver.policy.limits import Quotas, ThrottleState
+from archiver.policy.limits import ThrottleState
+from archiver.policy.quotas import BlockedByPerson, HeldBack, Quotas
 from archiver.policy.retry import HostBackoff
 from archiver.policy.scope import is_guess
 
@@ -222,17 +223,43 @@ ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'wai
 """
 COSTS_OF = "SELECT id, key, visited, received FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
 COSTS = "SELECT key, visited, received, waiting FROM hosts WHERE waiting > 0"
+PAGES_OF = """
+SELECT count(*) FROM urls WHERE host IN (SELECT value FROM json_each(?)) AND state = 'waiting' AND priority >= 0
+"""
 
 
-def held_back(db: Connection, quotas: Quotas) -> str:
-    """Return a text that says which limit of the *quotas* stops how many hosts and URLs, or ""."""
+# Waiting hosts whose robots.txt is on another host, by redirect, and is not known yet.
+RULES_ELSEWHERE = """
+SELECT hosts.id, elsewhere.key FROM hosts JOIN urls ON urls.id = hosts.robots_url
+JOIN hosts AS elsewhere ON elsewhere.id = urls.host
+WHERE hosts.id IN (SELECT value FROM json_each(?)) AND hosts.robots = 'unknown' AND elsewhere.id <> hosts.id
+"""
+
+
+def held_back(db: Reader, quotas: Quotas) -> HeldBack:
+    """Return what keeps hosts from being asked, in words."""
     found: dict[str, list[int]] = {}  # hosts and waiting URLs by the limit
     for key, visited, received, waiting in db.execute(COSTS) if quotas.any else ():
-        if limit := quotas.of(key).reached(visited, received):
+        quota = quotas.of(key)
+        if not quota.block and (limit := quota.reached(visited, received)):
             sums = found.setdefault(f"--{limit.replace(':', '')}", [0, 0])
             sums[0] += 1
             sums[1] += waiting
-    return " and ".join(_described(limit, *found[limit]) for limit in sorted(found, reverse=True))
+    limits = " and ".join(_described(limit, *found[limit]) for limit in sorted(found, reverse=True))
+    blocked = blocked_hosts(db, quotas)
+    urls = humanize.count(sum(each.urls for each in blocked), "URL waits", "URLs wait")
+    return HeldBack(limits, f"a person blocked {', '.join(each.pattern for each in blocked)}; {urls}" * bool(blocked))
+
+
+def blocked_hosts(db: Reader, quotas: Quotas) -> list[BlockedByPerson]:
+    """Return what a person has blocked and waits, by pattern."""
+    found: dict[str, list[int]] = {}
+    rows = db.execute("SELECT id, key FROM hosts WHERE waiting > 0").fetchall() if quotas.blocks else ()
+    for host, key in rows:
+        if pattern := quotas.block(key):
+            found.setdefault(pattern, []).append(host)
+    counts = {pattern: db.execute(PAGES_OF, (json.dumps(hosts),)).fetchone()[0] for pattern, hosts in found.items()}
+    return [BlockedByPerson(pattern, len(hosts), counts[pattern]) for pattern, hosts in found.items()]
 
 
 def _described(limit: str, hosts: int, waiting: int) -> str:
@@ -289,8 +316,8 @@ def due_hosts(
     values = {"due": now, **me._asdict()}
     others = (row for row in _may_be_due(db, MAY_BE_DUE.format(free=free), values) if row not in among)
     while len(found) < most and (next_ones := list(islice(others, min(most, 1000)))):
-        ids = json.dumps(next_ones)
-        some = (ids, json.dumps(_spent(db, ids, quotas)), now, now, most - len(found))
+        ids, spent = _permitted(db, next_ones, quotas)
+        some = (json.dumps(ids), json.dumps(spent), now, now, most - len(found))
         found += map(_host, db.rows(DUE, some))
     return found
 
@@ -306,12 +333,19 @@ def _may_be_due(db: Connection, sql: str, values: Mapping[str, object]) -> Itera
         page = min(4 * page, PAGES[1])
 
 
-def _spent(db: Connection, ids: str, quotas: Quotas) -> list[int]:
-    """Return those of the hosts *ids*, a JSON list, that have used up their quotas."""
+def _permitted(db: Connection, hosts: Sequence[int], quotas: Quotas) -> tuple[Sequence[int], list[int]]:
+    """Return those of *hosts* that may be asked, and those of them that may be asked for a robots.txt only.
+
+    A host that a person blocked may not be asked at all. One whose robots.txt is there has no rules meanwhile.
+    """
     if not quotas.any:
-        return []
-    rows = db.rows(COSTS_OF, (ids,))
-    return [host for host, key, visited, received in rows if quotas.of(key).reached(visited, received)]
+        return hosts, []
+    rows = db.rows(COSTS_OF, (json.dumps(hosts),))
+    blocked = {host for host, key, *_ in rows if quotas.block(key)} if quotas.blocks else set()
+    spent = {host for host, key, visited, received in rows if quotas.of(key).reached(visited, received)} - blocked
+    elsewhere = db.rows(RULES_ELSEWHERE, (json.dumps(hosts),)) if quotas.blocks else ()
+    spent |= {host for host, key in elsewhere if quotas.block(key)} - blocked
+    return [host for host in hosts if host not in blocked], list(spent)
 
 
 def host_rows(db: Connection, wanted: Iterable[int]) -> list[HostRow]:

@@ -125,9 +125,15 @@ class HostMemory:
     good_page: tuple[int, int] | None = None  # the first page it gave in this run, and its status
     paused: bool = False  # it refuses us: no more requests in this run
     awaits_login: bool = False  # no request but those of the login, which follows
+    blocked: bool = False  # a person lets no request go to it
     visit_cost: float | None = None  # seconds of a writer that the next visit is expected to need
     paid_until: float = -NEVER  # when everything received will have had its time
     served_until: float = 0.0  # when its latest turn with the slow writer ended, on the clock of turns
+
+    @property
+    def held(self) -> bool:
+        """True if it is asked for nothing but a robots.txt."""
+        return self.paused or self.awaits_login
 
 
 @dataclass(slots=True, eq=False)

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from archiver.config.option_types import Rate
-from archiver.config.settings import LimitSettings, Settings, SettingsByHost
 
 BURST = 1.0  # seconds of a bandwidth that may come early, so that the parts of a page come together
 SLACK = 0.02  # of the interval: what scheduler and network may shift between our start and the server's clock …
@@ -349,52 +348,3 @@ def slowed(state: ThrottleState) -> str:
     if state.rate:
         return f"slowed down to {state.rate:.2g}/s: {state.why}"
     return f"slowed down to {int(state.width)} at once: {state.why}" if state.width else ""
-
-
-ANY = (1 << 63) - 1  # more than there can be
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The quota of a host; 0: no limit."""
-
-    urls: int = 0
-    size: int = 0  # bytes
-
-    @classmethod
-    def of(cls, settings: LimitSettings) -> "Allowance":
-        """Return the quota in *settings*."""
-        return cls(settings.max_urls_per_host, settings.max_bytes_per_host)
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """The numbers of URLs and of bytes that a host must stay below."""
-        return self.urls or ANY, self.size or ANY
-
-    def reached(self, urls: int, size: int) -> str:
-        """Return the setting that a host has reached after so many *urls* and bytes; "" if it has not."""
-        if 0 < self.urls <= urls:
-            return f"max-urls-per-host: {self.urls}"
-        return f"max-bytes-per-host: {self.size}" if 0 < self.size <= size else ""
-
-
-NO_QUOTA = Allowance()
-
-
-class Quotas:
-    """The quota of each host."""
-
-    def __init__(self, settings: SettingsByHost) -> None:
-        self._settings = settings
-
-    @property
-    def any(self) -> bool:
-        """False if certainly no host has a quota."""
-        return self._settings.any or Allowance.of(self._settings.common.limits) != NO_QUOTA
-
-    def of(self, origin: str) -> Allowance:
-        """Return the quota of the host *origin* (scheme and authority)."""
-        return Allowance.of(self._settings.of(origin).limits)
-
-
-NO_QUOTAS = Quotas(SettingsByHost(Settings()))

@@ -10,7 +10,7 @@ from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
-from archiver.policy.limits import Quotas
+from archiver.policy.quotas import Quotas
 from fixtures.archives import rows
 from fixtures.queued_urls import two_hosts
 
@@ -82,7 +82,7 @@ def test_a_host_that_has_reached_a_limit_is_not_due(crawl_folder: Path, allowanc
         async with two_hosts(crawl_folder) as frontier:
             held = [number for number in (1, 2) if f"{'34'[number - 1]} URLs" in words]
             assert await due(frontier, allowance) == [number for number in (1, 2) if number not in held]
-            assert await frontier.held_back(allowance) == words
+            assert (await frontier.held_back(allowance)).limits == words
             await frontier.ask_robots_of((1,))
             assert 1 in await due(frontier, allowance)
 

@@ -14,7 +14,8 @@ from archiver.frontier import totals
 from archiver.frontier.port import LEASE, HostRow
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Event
-from archiver.policy.limits import NO_QUOTAS, Quotas, ThrottleState
+from archiver.policy.limits import ThrottleState
+from archiver.policy.quotas import NO_QUOTAS, Quotas
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 from archiver.policy.schedule import Schedule
 from fixtures.archives import rows

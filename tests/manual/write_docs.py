@@ -108,6 +108,8 @@ def settings_page() -> str:
             f"- in crawl.toml: {'a list; each item is ' if many else ''}{kind.right}",
             f"- default: `{key} = {default}`",
         ]
+        if entry.metadata["live"]:
+            lines.append("- a running crawl takes it up: [`archiver set`](commands.md#archiver-set)")
     return "\n".join(lines) + "\n"
 
 

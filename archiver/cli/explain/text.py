@@ -15,7 +15,7 @@ from archiver.frontier.totals import BLOCKS_US
 from archiver.frontier.url_lookup import DiscoveryStep, HostState, RefusedLink, StoredCapture, UrlRow
 from archiver.humanize import duration, iso, printable, volume
 from archiver.model import Hop, State
-from archiver.policy.limits import Allowance
+from archiver.policy.quotas import Allowance
 
 MAX_URL = 2000  # characters shown
 FIRST_STEPS, LAST_STEPS = 3, 8  # of a long path
@@ -138,9 +138,9 @@ def _standing(found: Explanation) -> str:
 
 
 def held_back(row: UrlRow, allowance: Allowance) -> str:
-    """Return the limit that keeps *row* waiting, as the settings have it; "" if none does."""
-    waits = row.state is State.WAITING and row.priority >= 0
-    return allowance.reached(row.visited, row.received) if waits else ""
+    """Return what keeps *row* waiting, in words: a limit of its host, or a person; "" if neither does."""
+    waits = row.state is State.WAITING and (row.priority >= 0 or bool(allowance.block))
+    return allowance.stop(row.visited, row.received) if waits else ""
 
 
 def state_reason(row: UrlRow, now: float, allowance: Allowance) -> str:
@@ -157,7 +157,7 @@ def state_reason(row: UrlRow, now: float, allowance: Allowance) -> str:
     if row.language:
         last = _joined(f"next with Accept-Language {row.language}", last)
     if limit := held_back(row, allowance):
-        return _joined(f"its host has reached {limit}", last)
+        return _joined(limit, last)
     if row.due > now:
         return _joined(f"a retry in {duration(row.due - now)}" if row.tries else f"in {duration(row.due - now)}", last)
     return _joined("due again", last) if row.again or row.tries else "due"
@@ -230,7 +230,7 @@ def _waits(found: Explanation) -> Iterator[str]:
         return
     limit = held_back(row, found.allowance)
     if limit:
-        yield f"a larger limit: its host has reached {limit}"
+        yield limit if found.allowance.block else f"a larger limit: {limit}"
     blocked = bool(limit)
     if host is not None and host.paused:
         why = "refuses us" if host.paused == BLOCKS_US else "needs a login"

@@ -20,6 +20,6 @@ def give_and_print(place: Path | str, verb: Verb, arguments: Sequence[str] = (),
     if given.order.answered is None:
         result("the running crawl has not answered yet; archiver orders shows its answer")
         return ExitCode.DONE
-    hint = "" if given.running or verb is Verb.PAUSE else resume_hint(1, crawl, running=False)
+    hint = "" if given.running or verb in {Verb.PAUSE, Verb.BLOCK, Verb.NOTE} else resume_hint(1, crawl, running=False)
     result(f"{printable(given.order.answer, LONGEST)}{hint}")
     return ExitCode.DONE

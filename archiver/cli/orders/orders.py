@@ -1,4 +1,4 @@
-"""`archiver orders`: what people have told a crawl to do, and what came of it."""
+"""`archiver orders` and `archiver note`: what people have told a crawl to do, what came of it, and their notes."""
 
 import json
 from collections.abc import Iterator
@@ -6,11 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from shlex import join
 
+import click
+
 from archiver.cli.directory import named_crawl
 from archiver.cli.options import EACH_LINE, crawl_argument, define_command, json_option
+from archiver.cli.orders.giving import give_and_print
 from archiver.cli.terminal import results
 from archiver.frontier.orders import table
-from archiver.frontier.orders.table import Order
+from archiver.frontier.orders.table import Order, Verb
 from archiver.humanize import iso, printable
 from archiver.model import ExitCode
 
@@ -23,6 +26,11 @@ def orders(place: Path | str, *, as_json: bool) -> ExitCode:
         found = table.orders(db)
     results(map(_json, found) if as_json else _lines(found))
     return ExitCode.DONE
+
+
+def note(place: Path | str, text: str) -> ExitCode:
+    """Add the note *text* to the orders of the crawl at *place*."""
+    return give_and_print(place, Verb.NOTE, (text,))
 
 
 def _lines(found: list[Order]) -> Iterator[str]:
@@ -46,4 +54,15 @@ COMMAND = define_command(
     """,
     [crawl_argument(), json_option(EACH_LINE)],
     ("archiver orders collections/example.org", "who changed what, and when"),
+)
+
+NOTE = define_command(
+    "note",
+    note,
+    """Write a note for colleagues into the list of orders.
+
+    archiver orders prints it with your name and the time, and the archive keeps it. The crawl does nothing with it.
+    """,
+    [crawl_argument(), click.Argument(["text"], metavar="TEXT")],
+    ("archiver note collections/example.org 'slow on purpose: the site asked us'", "say why, for others"),
 )

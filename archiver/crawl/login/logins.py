@@ -24,6 +24,7 @@ from archiver.frontier.port import Frontier, HostRow
 from archiver.humanize import printable
 from archiver.policy.cookies import is_for
 from archiver.policy.leased_host import LeasedHost
+from archiver.policy.quotas import Quotas
 from archiver.policy.retry import pause
 from archiver.policy.schedule import Schedule
 
@@ -125,8 +126,15 @@ class Logins:
                 case.state = LoginState.IN if has_session else LoginState.OUT
             if case.state is LoginState.OUT:
                 case.wanted = host.memory.awaits_login = True
+                await self.give_up_blocked()
             elif case.state is LoginState.FAILED and not host.memory.paused:
                 await self._give_up((host,))
+
+    async def give_up_blocked(self) -> None:
+        """Give up the logins whose page is on a host that a person has blocked; their sites wait for the next run."""
+        for case in self._cases:
+            if case.wanted and case.state is LoginState.OUT and (block := Quotas(self._settings).block(case.origin)):
+                await self._fail(case, f"a person blocked its host: archiver unblock DIR {block}")
 
     def due(self, now: float) -> Iterator[tuple[LoginCase, LeasedHost]]:
         """Yield the logins that may begin, each with the host of its page: nothing of its site is under way."""

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from archiver.collection.layout import Layout
-from archiver.config.live_settings import OF_THE_MACHINE, live_values, with_exclude, with_live_values
+from archiver.config.live_settings import OF_THE_MACHINE, live_values, with_block, with_exclude, with_live_values
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.budget import Budget
 from archiver.crawl.dispatcher import Dispatcher
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts, scope_for, settings_now, with_seeds
 from archiver.crawl.secrets import Secrets
+from archiver.crawl.visit_rules import HostVisitRules
 from archiver.fetch.private_networks import AddressGuard
 from archiver.frontier.orders.table import UNDO, Order, Verb
 from archiver.frontier.port import Frontier
+from archiver.policy.quotas import Quotas
 from archiver.policy.schedule import Schedule
 
 
@@ -60,6 +62,8 @@ def _with_order(settings: Settings, order: Order) -> Settings:
             return with_live_values(settings, order.arguments)
         case Verb.EXCLUDE:
             return with_exclude(settings, order.arguments[0], undo=UNDO in order.arguments[1:])
+        case Verb.BLOCK | Verb.UNBLOCK:
+            return with_block(settings, order.arguments[0], undo=order.verb == Verb.UNBLOCK)
     return settings
 
 
@@ -90,6 +94,11 @@ class LiveSettings:
         parts.requests.take(RequestLimits.of(settings.limits))
         parts.budget.take(settings, parts.schedule)
         parts.schedule.retune(settings.politeness.bandwidth)
+        quotas = Quotas(parts.rules.visit_rules.settings)
+        for host in tuple(parts.schedule.hosts()):
+            host.memory.blocked = bool(quotas.block(host.key))
+            if host.memory.blocked:
+                parts.schedule.clear(host.id)
         await parts.dispatcher.regroup()
         await parts.dispatcher.reread()
 
@@ -115,4 +124,4 @@ class LiveSettings:
         if rules.traps is not None:
             with rules.lock:
                 rules.traps.take(grown.traps)
-        parts.rules.visit_rules = replace(rules, scope=scope)
+        parts.rules.visit_rules = replace(rules, scope=scope, common=HostVisitRules.of(grown))

@@ -23,7 +23,10 @@ class Verb(StrEnum):
     GO = "go"
     SET = "set"
     EXCLUDE = "exclude"
+    BLOCK = "block"
+    UNBLOCK = "unblock"
     FIRST = "first"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)

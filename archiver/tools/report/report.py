@@ -20,6 +20,7 @@ from archiver.frontier import figures, totals
 from archiver.frontier.connection import Reader
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, iso, printable, volume
+from archiver.policy.quotas import NO_QUOTAS, Quotas
 from archiver.tools.report import plots, verdict
 from archiver.tools.report.plots import TimeSeries
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
@@ -53,18 +54,18 @@ class Summary:
     archive: Path | None = None  # the folder of WARC files, if it is within reach
 
 
-def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:
-    """Read the summary of the crawl in *db*."""
+def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None, quotas: Quotas = NO_QUOTAS) -> Summary:
+    """Read the summary of the crawl in *db*; *quotas* know which hosts a person has blocked."""
     seeds = tuple(totals.seeds(db))
-    crawl_verdict = verdict.read_verdict(db, seeds)
+    crawl_verdict = verdict.read_verdict(db, seeds, quotas)
     failures = tuple(totals.failures(db))
     return Summary(totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
 
 
 def work_left(summary: Summary) -> str:
     """Return what `archiver resume` would go on with; "" if nothing."""
-    if summary.totals.waiting:
-        return f"{summary.totals.waiting} URLs are queued"
+    if (waiting := summary.totals.waiting - sum(each.urls for each in summary.verdict.blocked)) > 0:
+        return f"{waiting} URLs are queued"
     views = summary.verdict.views.due
     return f"{humanize.count(views, 'page is', 'pages are')} to be shown in a browser" if views else ""
 

@@ -1,6 +1,7 @@
 """The verdict: the result of a crawl in a few lines, each with the next command. Read from crawl.db alone.
 
-The end of a run, `status` and `report` show the same value, so they cannot disagree. Each finding says what happened,
+The end of a run, `status` and `report` show the same value, so they cannot disagree. Only which hosts a person has
+blocked is in the settings. Each finding says what happened,
 to what, and which command to run next. Names from the network are made harmless in messages.
 """
 
@@ -20,8 +21,10 @@ from archiver.frontier.orders.excluding import note_of
 from archiver.frontier.outcomes import Examples, RefusingHost, RunRow
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
 from archiver.frontier.totals import SeedAccount
+from archiver.frontier.url_queue import blocked_hosts
 from archiver.frontier.views import ViewTotals
 from archiver.humanize import printable
+from archiver.policy.quotas import NO_QUOTAS, BlockedByPerson, Quotas
 from archiver.policy.scope import OUTSIDE
 from archiver.tools.report.status_counts import NOTHING, StatusCounts, counts_of, listed
 
@@ -69,6 +72,7 @@ class Verdict:
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts): seeds with hardly any links
     held: tuple[HeldPattern, ...] = ()
     excluded: tuple[tuple[str, int], ...] = ()  # (regular expression, URLs): by orders
+    blocked: tuple[BlockedByPerson, ...] = ()
     run: RunRow | None = None  # the last one
     views: ViewTotals = NO_VIEWS
 
@@ -103,8 +107,8 @@ PLAIN = FindingStyle()
 NO_VERDICT = Verdict()
 
 
-def read_verdict(db: Reader, seeds: Iterable[SeedAccount]) -> Verdict:
-    """Return the verdict on the crawl in *db*, with its *seeds*."""
+def read_verdict(db: Reader, seeds: Iterable[SeedAccount], quotas: Quotas = NO_QUOTAS) -> Verdict:
+    """Return the verdict on the crawl in *db*, with its *seeds*; *quotas* know which hosts a person has blocked."""
     groups, blocked = list(outcomes.groups(db)), outcomes.blocked(db)
     forbidden = sum(each.urls for each in groups if each.failure == "robots" and each.state == "excluded")
     return Verdict(
@@ -121,6 +125,7 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount]) -> Verdict:
         scripted=tuple(outcomes.scripted(db)),
         held=tuple(held_patterns(db)),
         excluded=_excluded(db) if any(each.failure == Failure.RULE for each in groups) else (),
+        blocked=tuple(blocked_hosts(db, quotas)),
         run=outcomes.last(db),
         views=views.totals(db),
     )
@@ -159,8 +164,13 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         yield Finding("skipped", words, *EXCLUDED)
     yield from _browser(verdict)
     yield from _held(verdict.held)
-    if verdict.waiting and verdict.run is not None and verdict.run.ended and not verdict.paused:
-        message = humanize.count(verdict.waiting, "URL is waiting", "URLs are waiting")
+    for each in verdict.blocked:
+        words = f"{humanize.count(each.urls, 'URL waits', 'URLs wait')} because a person blocked {each.pattern}"
+        again = f"archiver unblock DIR {quote(each.pattern)} && archiver resume DIR"
+        yield Finding("held", words, again, "fetch them", trouble=True)
+    waiting = verdict.waiting - sum(each.urls for each in verdict.blocked)
+    if waiting > 0 and verdict.run is not None and verdict.run.ended and not verdict.paused:
+        message = humanize.count(waiting, "URL is waiting", "URLs are waiting")
         yield Finding("waiting", message, resume_command(verdict.run), "continue")
 
 
@@ -306,7 +316,7 @@ def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> st
     return f"{shown_label} {_colour(whole, CYAN, style)}{_colour(note, DIM, style)}"
 
 
-TAKE_ADDRESS = frozenset(("add", "exclude", "explain", "report", "retry", "status", "urls"))  # commands
+TAKE_ADDRESS = frozenset(("add", "exclude", "explain", "report", "retry", "status", "unblock", "urls"))  # commands
 
 
 def _about(text: str, style: FindingStyle) -> str:
@@ -338,6 +348,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "waiting": verdict.waiting,
         "views": verdict.views._asdict(),
         "held": [{**asdict(each), "command": retry_command(each)} for each in verdict.held[:MOST_HELD]],
+        "blocked_by_person": [each._asdict() for each in verdict.blocked],
         "trouble": verdict.trouble,
         "findings": [
             {key: value for key, value in asdict(each).items() if key != "meaning"} for each in verdict.findings

@@ -1,0 +1,49 @@
+"""`archiver block` and `archiver unblock`: send no request to a host, and let its URLs go on."""
+
+from pathlib import Path
+
+import click
+
+from archiver.cli.options import crawl_argument, define_command
+from archiver.cli.orders.giving import give_and_print
+from archiver.frontier.orders.table import Verb
+from archiver.model import ExitCode
+
+
+def block(place: Path | str, host: str) -> ExitCode:
+    """Let the crawl at *place* send no request to hosts that match *host*."""
+    return give_and_print(place, Verb.BLOCK, (host,))
+
+
+def unblock(place: Path | str, host: str) -> ExitCode:
+    """Let the crawl at *place* ask hosts again that match *host*."""
+    return give_and_print(place, Verb.UNBLOCK, (host,))
+
+
+COMMAND = define_command(
+    "block",
+    block,
+    """Send no request to a host any more.
+
+    HOST is a name, *.example.org for all names below one, or an origin such as https://example.org:8443. A running
+    crawl takes it up within seconds; then no request goes to these hosts, not even for robots.txt. Requests under way
+    end. Links to the hosts are still found, and their URLs wait until archiver unblock, over any number of runs.
+
+    HOST is added to block in DIR/crawl.toml. Prints how many hosts and waiting URLs that are.
+    """,
+    [crawl_argument(), click.Argument(["host"], metavar="HOST")],
+    ("archiver block collections/example.org ads.example.net", "one host"),
+    ("archiver block collections/example.org '*.example.net'", "all hosts below a name"),
+)
+
+UNBLOCK = define_command(
+    "unblock",
+    unblock,
+    """Ask a host again that was blocked.
+
+    HOST is as archiver block has it; crawl.toml lists them. Exactly the URLs that wait because of it go on, unless
+    another pattern blocks their host too.
+    """,
+    [crawl_argument(), click.Argument(["host"], metavar="HOST")],
+    ("archiver unblock collections/example.org ads.example.net", "ask it again"),
+)
