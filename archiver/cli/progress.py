@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from archiver.crawl.stats import HostLine, Snapshot
+from archiver.collection.live import HostLine
+from archiver.crawl.stats import Snapshot
 from archiver.humanize import duration, printable, volume
 
 if TYPE_CHECKING:

@@ -83,6 +83,11 @@ class Layout:
         return self.directory / "private"
 
     @property
+    def live(self) -> Path:
+        """The figures of the running crawl, replaced once a second."""
+        return self.directory / "live.json"
+
+    @property
     def loaded_cookies(self) -> Path:
         """The cookies that the user has given to the next run, until the database holds them."""
         return self.directory / "loaded-cookies.json"

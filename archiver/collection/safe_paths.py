@@ -43,7 +43,7 @@ def _folders(layout: Layout) -> tuple[Path, ...]:
 
 def _files(layout: Layout) -> Iterator[Path]:
     paths = (layout.database, layout.scratch, layout.settings, layout.lock, layout.imports, layout.address)
-    names = [path.name for path in paths]
+    names = [path.name for path in (*paths, layout.live)]
     drafts = [f"{name}{DRAFT}" for name in names]
     yield from (layout.directory / name for name in (*names, *drafts))
     databases = (layout.database.name, layout.scratch.name, *drafts[:2])

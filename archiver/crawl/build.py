@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +21,7 @@ from archiver.collection.disk_space import DiskSpace
 from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawls, rounds
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
+from archiver.collection.live import Live, Tally
 from archiver.collection.lock import Lock
 from archiver.collection.named_files import archive_use, secret_uses, store_uses, tls_uses, vouch
 from archiver.collection.records import warc_files
@@ -37,6 +38,9 @@ from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
+from archiver.crawl.live.figures import CrawlFigures
+from archiver.crawl.live.publish import Publication, published
+from archiver.crawl.live.tally import earlier_tally
 from archiver.crawl.login.form_login import FormLogin
 from archiver.crawl.login.logins import Logins
 from archiver.crawl.orders.live_settings import LiveSettings, MadeOfSettings, Stored
@@ -121,7 +125,8 @@ async def open_crawl(
     """
     async with AsyncExitStack() as stack:
         opened, _ = await _opened(stack, directory, settings, cookies, Opening(resume, text, read))
-        crawl, writers, journal = await _put_together(stack, opened)
+        crawl, figures, writers, journal = await _put_together(stack, opened)
+        await _publish(stack, opened, figures.live, resume=resume)
         yield crawl
         await close_files(opened.layout, opened.frontier, writers, journal)
 
@@ -133,14 +138,16 @@ async def open_processes(
     """Do the same for a crawl with a crawler in each of *processes*, which wait for their tasks."""
     async with AsyncExitStack() as stack:
         opened, lock = await _opened(stack, directory, settings, cookies, how)
-        yield Supervisor(opened, lock.fileno, processes)
+        supervisor = Supervisor(opened, lock.fileno, processes)
+        await _publish(stack, opened, supervisor.live, resume=how.resume)
+        yield supervisor
         await asyncio.to_thread(opened.index.finish)
         await _finish_index(opened.layout, opened.frontier)
 
 
 @asynccontextmanager
-async def join_crawl(task: CrawlerTask) -> AsyncIterator[Crawl]:
-    """Open the running crawl that *task* describes, for one more crawler."""
+async def join_crawl(task: CrawlerTask) -> AsyncIterator[tuple[Crawl, CrawlFigures]]:
+    """Open the running crawl that *task* describes, for one more crawler; yield also what describes it."""
     settings, layout = task.settings, Layout(task.directory)
     secrets = read_secrets(settings)
     async with AsyncExitStack() as stack:
@@ -152,8 +159,8 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[Crawl]:
         clock = Clock(await frontier.clock_ahead())
         crawler = task.name, task.crawlers
         opened = Opened(*held, clock, task.began, task.began, task.resume, crawler=crawler)
-        crawl, writers, journal = await _put_together(stack, opened)
-        yield crawl
+        crawl, figures, writers, journal = await _put_together(stack, opened)
+        yield crawl, figures
         for writer in writers:
             await frontier.settle((), await writer.close())
         await asyncio.to_thread(journal.leave)
@@ -194,15 +201,10 @@ async def _opened(
 
 async def _put_together(
     stack: AsyncExitStack, opened: Opened
-) -> tuple[Crawl, tuple[BatchWriter, BatchWriter], Journal]:
-    """Return a crawl in *opened*, its two writers and their journal; *stack* abandons them after an error."""
-    layout, settings, secrets, frontier, rules = (
-        opened.layout,
-        opened.settings,
-        opened.secrets,
-        opened.frontier,
-        opened.rules,
-    )
+) -> tuple[Crawl, CrawlFigures, tuple[BatchWriter, BatchWriter], Journal]:
+    """Return a crawl in *opened*, its figures, two writers and their journal; *stack* abandons them after an error."""
+    layout, settings, secrets = opened.layout, opened.settings, opened.secrets
+    frontier, rules = opened.frontier, opened.rules
     clock, by_host, sent = opened.clock, rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
     guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
     fetcher = _fetcher(stack, layout, sent, guard)
@@ -233,7 +235,17 @@ async def _put_together(
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
     parts = Parts(*work, logins, leases, budget, undiscovered, _views(opened))
-    return Crawl(parts, by_host, clock), writers, journal
+    crawl = Crawl(parts, by_host, clock)
+    figures = CrawlFigures(crawl, schedule, committer, health.network, fetcher.spool_folder, clock)
+    return crawl, figures, writers, journal
+
+
+async def _publish(stack: AsyncExitStack, opened: Opened, figures: Callable[[float], Live], *, resume: bool) -> None:
+    """Write *figures* to live.json until *stack* ends; with *resume* its counters go on."""
+    before = await earlier_tally(opened.layout, opened.frontier, alone=not opened.together) if resume else Tally()
+    machine = opened.frontier.machine or identity_of(opened.settings).host
+    about = Publication(opened.layout, before, machine, opened.settings.warc.store)
+    await stack.enter_async_context(published(about, figures))
 
 
 async def _prepare_views(frontier: SqliteFrontier, settings: BrowserSettings, *, resume: bool) -> None:

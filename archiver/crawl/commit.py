@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from archiver.clock import Clock
 from archiver.crawl.batch_writer import BatchWriter, StoredBatch
+from archiver.crawl.live.tally import CommitTally
 from archiver.crawl.visit import Visited
 from archiver.frontier.port import Frontier, Settled
 from archiver.model import Claim, Settlement
@@ -54,6 +55,7 @@ class Committer:
         self._quick, self._slow = writers
         self._clock = clock
         self._shares = FairShares(schedule)
+        self.tally = CommitTally()
         self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room, in order: small visits, large ones
         self._bytes = 0
         self.pending = 0  # visits that are not committed yet
@@ -198,6 +200,7 @@ class Committer:
             timer.cancel()
 
     async def _commit(self, writer: BatchWriter, batch: Sequence[Visited]) -> CommittedBatch:
+        chosen = self._clock.now()
         stored = await writer.store(batch)
         dropped = self._requeue(writer, stored)
         began, states = self._clock.now(), self._schedule.take_unsaved()
@@ -210,6 +213,7 @@ class Committer:
         self._give_room(sum(size for size, _ in weights), sum(large for _, large in weights), len(weights))
         own = [each for each in stored.settlements if each.claim.id not in settled.lost]
         dropped += [each.claim for each in stored.settlements if each.claim.id in settled.lost]
+        self.tally.committed(chosen, self._clock.now(), own, stored.files)
         return CommittedBatch(own, settled, tuple(dropped))
 
     def _requeue(self, writer: BatchWriter, stored: StoredBatch) -> list[Claim]:

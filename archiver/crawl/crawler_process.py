@@ -28,6 +28,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NoReturn
 
+from archiver.collection.live import Live
 from archiver.config.settings import Settings
 from archiver.crawl.stats import CrawlEnding, Snapshot
 from archiver.errors import ArchiveError
@@ -72,6 +73,7 @@ class Ended:
 
     stop: CrawlEnding | None  # why it stopped; None: nothing was left
     last: Snapshot
+    live: Live
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Logged:
     text: str
 
 
-Message = Snapshot | Ended | Failed | Logged
+Message = Snapshot | Live | Ended | Failed | Logged
 
 
 def event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -121,8 +123,8 @@ class Messages(logging.Handler):
         self._thread.start()
 
     def put(self, message: Message) -> None:
-        """Send *message*; a snapshot only if nothing else waits."""
-        if not (isinstance(message, Snapshot) and self._waiting.qsize()):
+        """Send *message*; a snapshot or figures only if nothing else waits."""
+        if not (isinstance(message, Snapshot | Live) and self._waiting.qsize()):
             self._waiting.put(message)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -310,9 +312,10 @@ def _log_to(messages: Messages, level: int) -> None:
 
 async def _crawled(task: CrawlerTask, orders: FileIO, messages: Messages) -> Ended:
     from archiver.crawl.build import join_crawl  # noqa: PLC0415 - it imports this module
+    from archiver.crawl.live.publish import seconds  # noqa: PLC0415 - as late as what it imports
 
     loop = asyncio.get_running_loop()
-    async with join_crawl(task) as crawl:
+    async with join_crawl(task) as (crawl, figures):
         gc.freeze()  # what exists now lives until the end; the collector need not look at it again
         act = {DRAIN: crawl.drain, CUT: crawl.cut, LOOK: crawl.look}
 
@@ -327,13 +330,19 @@ async def _crawled(task: CrawlerTask, orders: FileIO, messages: Messages) -> End
                     loop.call_soon_threadsafe(act.get(order, crawl.cut))
 
         threading.Thread(target=obey, daemon=True).start()
-        showing = loop.create_task(_show(crawl.snapshot, messages))
+
+        async def describe() -> None:
+            async for delay in seconds():
+                messages.put(figures.live(delay))
+
+        showing = [loop.create_task(each) for each in (_show(crawl.snapshot, messages), describe())]
         try:
             stop = await crawl.work()
         finally:
-            showing.cancel()
+            for each in showing:
+                each.cancel()
         last = crawl.snapshot()
-    return Ended(stop, last)
+    return Ended(stop, last, figures.live(0.0))
 
 
 async def _show(snapshot: Callable[[], Snapshot], messages: Messages) -> None:

@@ -119,14 +119,14 @@ class Crawl:
         self._counts.begin(await self._frontier.counts())
         return self._stop
 
-    def snapshot(self) -> Snapshot:
-        """Return the crawl as it is now."""
+    def snapshot(self, *, hosts: bool = True) -> Snapshot:
+        """Return the crawl as it is now; with *hosts* also the busiest hosts, which takes a look at all of them."""
         now, unwritten = self._clock.now(), self._committer.pending
         offline = self._health.network.lost and not (self._stop or self._schedule.paused)
         ending: Phase = "writing" if unwritten and not self._requests.any else "draining"
         going: Phase = "paused" if self._schedule.paused else "crawling" if self._visits or unwritten else "waiting"
         state: Phase = ending if self._stop else "offline" if offline else going
-        shown = self._counts.snapshot(now, state, len(self._visits), self._schedule.hosts())
+        shown = self._counts.snapshot(now, state, len(self._visits), self._schedule.hosts() if hosts else ())
         shown = replace(shown, unwritten=unwritten)
         if offline:
             return replace(shown, waiting_for=f"the network: {self._health.description(now)}")

@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from archiver.collection.live import Live
 from archiver.config.live_settings import cores
 from archiver.config.settings import Settings
 from archiver.crawl.crawler_process import CUT, DRAIN, LOOK, CrawlerProcess, CrawlerTask, Ended, Failed, Logged
+from archiver.crawl.live.figures import together
 from archiver.crawl.orders.live_settings import with_orders
 from archiver.crawl.rules import identity_of, learned_rules, settings_now, with_seeds
 from archiver.crawl.stats import CrawlEnding, Phase, Snapshot, added_up, recorded
@@ -95,6 +97,8 @@ class Crawler:
     process: CrawlerProcess | None = None
     shown: Snapshot | None = None
     past: list[Snapshot] = field(default_factory=list)  # the last ones of earlier processes
+    live: Live | None = None  # its latest figures …
+    past_live: list[Live] = field(default_factory=list)  # … and the last ones of earlier processes
     result: Ended | Failed | None = None
     deaths: int = 0  # without a visit in between
 
@@ -138,6 +142,12 @@ class Supervisor:
         running = [each.shown for each in self._crawlers if each.shown is not None]
         past = [one for each in self._crawlers for one in each.past]
         return added_up(running, past, self._counts, self._clock.now() - self._opened.began, self._phase())
+
+    def live(self, loop_lag: float) -> Live:
+        """Return the figures of the whole crawl; *loop_lag*: longest delay of our event loop in the last second."""
+        running = [each.live for each in self._crawlers if each.live is not None]
+        past = [one for each in self._crawlers for one in each.past_live]
+        return together(self.snapshot(), running, past, loop_lag)
 
     def _phase(self) -> Phase | None:
         if any(each.process is None and each.result is None for each in self._crawlers):
@@ -211,6 +221,9 @@ class Supervisor:
             if crawler.shown is not None:
                 crawler.past.append(crawler.shown)
                 crawler.shown = None
+            if crawler.live is not None:
+                crawler.past_live.append(crawler.live)
+                crawler.live = None
             if isinstance(crawler.result, Failed):
                 raise (ArchiveError if crawler.result.storage else RuntimeError)(crawler.result.reason)
             if crawler.result is None:
@@ -235,10 +248,12 @@ class Supervisor:
                 case Snapshot():
                     crawler.shown = message
                     self._check_bytes()
+                case Live():
+                    crawler.live = message
                 case Logged():
                     logging.getLogger(message.logger).log(message.level, "%s", message.text)
                 case Ended():
-                    crawler.shown, crawler.result = message.last, message
+                    crawler.shown, crawler.live, crawler.result = message.last, message.live, message
                     if message.stop is not None and message.stop.code not in OF_ONE:
                         self._end(message.stop.code, message.stop.reason)
                     for each in self._crawlers:

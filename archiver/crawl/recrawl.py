@@ -159,6 +159,7 @@ async def set_aside(
                 await frontier.mark_indexed()
             counts, began = await frontier.counts(), await frontier.began()
         left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
+        layout.live.unlink(missing_ok=True)  # its counters are not those of the next crawl
         switch_over(layout, left.stamp, text)
         return left
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Literal
 
 from archiver.clock import Clock
+from archiver.collection.live import HostLine
 from archiver.errors import ArchiveError
 from archiver.frontier.port import Counts, Frontier, Settled
 from archiver.humanize import duration
@@ -50,19 +51,6 @@ BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
 
 
 @dataclass(frozen=True, slots=True)
-class HostLine:
-    """One host as it is now."""
-
-    key: str  # https://example.org
-    waiting: int
-    active: int
-    done: int
-    wait: float = 0.0  # seconds until its next request may start
-    why: Why = ""  # what it waits for
-    slowed: str = ""  # how it is slowed down and why, in words
-
-
-@dataclass(frozen=True, slots=True)
 class UrlCounts:
     """URLs of the whole crawl by state, earlier runs included."""
 
@@ -70,6 +58,7 @@ class UrlCounts:
     waiting: int = 0
     failed: int = 0
     excluded: int = 0
+    held: int = 0
     active: int = 0  # requests in flight
 
 
@@ -90,6 +79,7 @@ class Snapshot:
     waiting_for: str = ""  # what the crawl waits for when nothing runs
     visits: int = 0  # in this run
     unwritten: int = 0  # answers that are not committed yet
+    held: int = 0  # URLs, as suspected traps
 
 
 class Counters:
@@ -121,7 +111,7 @@ class Counters:
     def snapshot(self, now: float, state: Phase, tally: UrlCounts, hosts: Iterable[HostLine] = ()) -> Snapshot:
         """Return the crawl at *now*, with the busiest of *hosts*."""
         lines = tuple(hosts)
-        busiest = sorted(lines, key=_rank)[:BUSIEST]
+        busiest = sorted(lines, key=rank)[:BUSIEST]
         return Snapshot(
             state=state,
             elapsed=max(0.0, now - self._started),
@@ -135,6 +125,7 @@ class Counters:
             hosts=tuple(busiest),
             waiting_for="" if tally.active else waited_for(lines),
             visits=self._visits,
+            held=tally.held,
         )
 
     def _forget(self, now: float) -> None:
@@ -142,7 +133,8 @@ class Counters:
             self._seconds.popleft()
 
 
-def _rank(line: HostLine) -> tuple[int, int, str]:
+def rank(line: HostLine) -> tuple[int, int, str]:
+    """Return a key that sorts the busiest hosts first."""
     return -line.active, -line.waiting, line.key
 
 
@@ -202,7 +194,7 @@ def added_up(
     """
     states = {each.state for each in running}
     busiest: Phase = next((one for one in BY_RANK if one in states), "waiting")
-    hosts = sorted(chain.from_iterable(each.hosts for each in running), key=_rank)[:BUSIEST]
+    hosts = sorted(chain.from_iterable(each.hosts for each in running), key=rank)[:BUSIEST]
     waits = [each.waiting_for for each in running if each.waiting_for]
     every = [*running, *ended]
     return Snapshot(
@@ -219,6 +211,7 @@ def added_up(
         waiting_for=waits[0] if waits and len(waits) == len(running) else "",
         visits=sum(each.visits for each in every),
         unwritten=sum(each.unwritten for each in running),
+        held=counts.held,
     )
 
 
@@ -270,9 +263,13 @@ class CrawlCounts:
     def snapshot(self, now: float, state: Phase, active: int, hosts: Iterable[LeasedHost]) -> Snapshot:
         """Return the crawl at *now*, with *active* visits under way."""
         counts = self._counts
-        tally = UrlCounts(counts.archived, counts.waiting, counts.failed, counts.excluded, active)
-        lines = [_line(host, now) for host in hosts if _has_more(host)]
-        return self._counters.snapshot(now, state, tally, lines)
+        tally = UrlCounts(counts.archived, counts.waiting, counts.failed, counts.excluded, counts.held, active)
+        return self._counters.snapshot(now, state, tally, host_lines(hosts, now))
+
+
+def host_lines(hosts: Iterable[LeasedHost], now: float) -> list[HostLine]:
+    """Return a line for each of *hosts* that has something to do."""
+    return [_line(host, now) for host in hosts if _has_more(host)]
 
 
 def _has_more(host: LeasedHost) -> bool:

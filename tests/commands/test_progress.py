@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from archiver.cli.progress import LivePanel, ProgressLines, display_for, follow, host_state, line, panel
-from archiver.crawl.stats import HostLine, Snapshot
+from archiver.collection.live import HostLine
+from archiver.crawl.stats import Snapshot
 
 HOST = HostLine("https://example.org", waiting=4, active=1, done=7, wait=0.2, why="rate")
 NOW = Snapshot(

@@ -42,7 +42,16 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "replay": ("replay", "c", "--port", "0"),
 }
 FOLDERS = ("archive", "indexes", "logs", "reports", "damaged", "spool", "crawls", "imports")
-FILES = ("crawl.db", "crawl.toml", "crawl.lock", "imports.json", "crawl.db-wal", "logs/crawl.log", "indexes/index.cdxj")
+FILES = (
+    "crawl.db",
+    "crawl.toml",
+    "crawl.lock",
+    "imports.json",
+    "live.json",
+    "crawl.db-wal",
+    "logs/crawl.log",
+    "indexes/index.cdxj",
+)
 INSIDE = ("archive/x.warc.gz", f"archive/x.warc.gz{OPEN}", "indexes/x.cdxj", "reports/x.txt.tmp", "damaged/x.part")
 
 

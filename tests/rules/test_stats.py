@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.crawl.stats import BUSIEST, WINDOW, Counters, HostLine, UrlCounts, waited_for
+from archiver.collection.live import HostLine
+from archiver.crawl.stats import BUSIEST, WINDOW, Counters, UrlCounts, waited_for
 from archiver.humanize import count, duration, plural, printable, volume
 
 

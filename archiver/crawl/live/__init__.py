@@ -1,0 +1,1 @@
+"""The figures that a running crawl publishes in live.json."""
