@@ -2,31 +2,59 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 import click
 
 from archiver.cli.directory import named_crawl
-from archiver.cli.options import crawl_argument, define_command, output_option
+from archiver.cli.explain import canonical_url
+from archiver.cli.options import crawl_argument, define_command, host_option, output_option
 from archiver.cli.terminal import results, say
 from archiver.collection.lock import Holder
 from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.errors import ConfigError
+from archiver.humanize import printable
 from archiver.model import ExitCode
 from archiver.storage import replace_file
 from archiver.tools.report import verdict
-from archiver.tools.report.report import Summary, read_summary, report_lines
+from archiver.tools.report.crawl_part import CrawlPart
+from archiver.tools.report.report import Summary, report_lines
+
+MAX_PATH = 4000  # characters of a path
 
 
-def report(place: Path | str, form: str, output: Path | None) -> ExitCode:
-    """Write the results of the crawl at *place* to stdout or the file *output*; all reports to the folder *output*."""
+@dataclass(frozen=True, slots=True)
+class ReportRequest:
+    """The arguments of `archiver report`."""
+
+    form: str  # text, json or html
+    output: Path | None
+    host: str | None
+    seed: str | None
+    since: str | None  # a date
+
+    @property
+    def part(self) -> CrawlPart:
+        """The part of the crawl to report on."""
+        if self.host and self.seed:
+            raise ConfigError("--host and --seed cannot be given together; a report is about one of them")
+        return CrawlPart(self.host or "", canonical_url(self.seed) if self.seed else "")
+
+
+def report(place: Path | str, request: ReportRequest) -> ExitCode:
+    """Write the results of the crawl at *place* to stdout or a file; all reports to a folder."""
     from archiver.tools.report import files, html
 
-    crawl = named_crawl(place)
-    with crawl.read() as db:
-        found = read_summary(db, quotas=crawl.quotas(db))
-        found = replace(found, ending=_state(found, crawl, crawl.holder(db)))
+    crawl, output, part = named_crawl(place), request.output, request.part
+    if request.since and crawl.layout is None:
+        raise ConfigError("--since compares with WARC files of an earlier crawl; give the directory of the crawl")
+    with crawl.read() as whole:
+        db, found = files.read_part(crawl, whole, part, request.since or "")
+        holder = crawl.holder(whole)
+        found = replace(found, ending=_state(found, crawl, holder), running=holder is not None)
         if output is not None and output.is_dir():
             if holds_crawl(output):
                 raise ConfigError(f"-o {output} holds a crawl; name a file such as report.html, or a folder of its own")
@@ -35,13 +63,14 @@ def report(place: Path | str, form: str, output: Path | None) -> ExitCode:
             return ExitCode.DONE
         told = files.read_report(crawl, db, found, time.time())
     pieces: Iterable[str]
-    match form:
+    match request.form:
         case "json":
             pieces = [files.as_json(told), "\n"]
         case "html":
             pieces = html.render(told)
         case _:
-            pieces = (f"{line}\n" for line in report_lines(told))
+            name = quote(printable(crawl.name, MAX_PATH))
+            pieces = (f"{line}\n" for line in report_lines(told, style=replace(told.summary.style, directory=name)))
     if output is None:
         results("".join(pieces).removesuffix("\n").split("\n"))
     else:
@@ -66,16 +95,22 @@ def _write(output: Path, pieces: Iterable[str]) -> None:
     replace_file(output, lambda file: file.writelines(piece.encode() for piece in pieces))
 
 
+def _run(place: Path | str, **chosen: Any) -> int:
+    return report(place, ReportRequest(**chosen))
+
+
 COMMAND = define_command(
     "report",
-    report,
+    _run,
     """Report the results of a crawl.
 
-    Prints settings, how the crawl ended, and tables of seeds, hosts, status codes, media types, failures, missing parts
-    of archived pages, truncated captures, slow hosts and held URLs. The HTML page also has plots; it is one file and
-    loads nothing from the network. The same reports are written to DIR/reports at the end of each run. Changes nothing;
-    works while the crawl runs. With an ADDRESS, the WARC
-    files are not read, so of pages that link to a broken page only the first is named.
+    Begins with what to act on: the result in one sentence, seeds that failed, findings and failures by reason with the
+    commands for them, broken pages with the pages that link to them, and what a recrawl changed. Then come settings,
+    and tables of hosts, status codes, media types, truncated captures and more. --host and --seed report on a part of
+    the crawl, and --since compares with another earlier crawl than the newest. The HTML page also has plots; it is one
+    file and loads nothing from the network. The same reports are written to DIR/reports at the end of each run.
+    Changes nothing; works while the crawl runs. With an ADDRESS, the WARC files are not read, so of pages that link to
+    a broken page only the first is named.
     """,
     [
         crawl_argument(),
@@ -83,8 +118,18 @@ COMMAND = define_command(
         click.Option(["--json", "form"], flag_value="json", help="Print JSON."),
         click.Option(["--html", "form"], flag_value="html", help="Print one HTML page."),
         output_option("FILE|FOLDER", "Write to a file; or all reports, with full tables, to a folder that exists."),
+        host_option(several=False),
+        click.Option(["--seed"], metavar="URL", help="Only URLs that were found from this seed."),
+        click.Option(
+            ["--since"],
+            metavar="DATE",
+            help="Compare with the earlier crawl that began then: 2026-11-21, 2026-11-21T10:30:00Z. `archiver status` "
+            "names the dates. [default: the newest earlier crawl]",
+        ),
     ],
     ("archiver report collections/example.org", "print it as text"),
     ("archiver report collections/example.org --html -o report.html", "make a page with plots, for a browser"),
+    ("archiver report collections/example.org --host img.example.org", "one host only"),
+    ("archiver report collections/example.org --since 2026-10", "what has changed since the crawl of October"),
     ("archiver report collections/example.org --json | jq '.tables.failures.rows'", "use it in a script"),
 )

@@ -20,20 +20,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver.ask import METHOD
+from archiver.collection.dates import date_range
 from archiver.collection.layout import Layout
 from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
-from archiver.errors import ArchiveError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.extract.exchange import UNREAD, Read, payload, read_links
 from archiver.frontier.captures import CaptureRow, EarlierDatabase, EarlierUrl
 from archiver.frontier.port import InheritedThrottle
 from archiver.http import content_codings, read_beginning
+from archiver.humanize import count
 from archiver.model import Claim, Cookie, Framing, Links, Profile, Revisit, State, Truncation
 from archiver.storage import storage
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
 from archiver.warc.records import parse_date, referred
 
+SHOWN = 5  # dates in a message
 MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
 STAMP = re.compile(r"[0-9]{14}")
 
@@ -316,12 +319,30 @@ def _framing(record: Record) -> Framing:
     return read_beginning(record.pieces())[1]
 
 
+def rounds_until(layout: Layout, when: str) -> list[Layout]:
+    """Return the earlier crawls up to the one that began at *when*, newest first; all if *when* is empty.
+
+    *when* is a date in any form of `dates`. Raises `ConfigError` if it does not name exactly one crawl.
+    """
+    known = rounds(layout)
+    if not when:
+        return known
+    span = date_range(when, "--since")
+    named = [number for number, each in enumerate(known) if span.first <= each.directory.name <= span.last]
+    if len(named) != 1:
+        what = f"names {count(len(named), 'crawl')}" if named else "is the date of no earlier crawl of this collection"
+        dates = ", ".join(map(stamp_of, [known[number] for number in named[:SHOWN]] or known[:SHOWN]))
+        instead = f"write one of these dates: {dates}" if known else "there is none"
+        raise ConfigError(f"--since {when!r} {what}; {instead}")
+    return known[named[0] :]
+
+
 @contextmanager
-def open_earlier_crawls(layout: Layout) -> Iterator[EarlierCrawls | None]:
-    """Open the earlier crawls in the collection of *layout*; None if there are none."""
+def open_earlier_crawls(layout: Layout, since: str = "") -> Iterator[EarlierCrawls | None]:
+    """Open the earlier crawls in the collection of *layout*, up to that of *since*; None if there are none."""
     with ExitStack() as stack:
         pasts: list[EarlierDatabase] = []
-        for folder in rounds(layout)[:MOST_ASKED]:
+        for folder in rounds_until(layout, since)[:MOST_ASKED]:
             pasts.append(EarlierDatabase(folder.database))
             stack.callback(pasts[-1].close)
         yield EarlierCrawls(layout, pasts) if pasts else None

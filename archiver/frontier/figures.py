@@ -302,17 +302,28 @@ def missing_requisites(db: Reader) -> Iterator[MissingRequisite]:
         yield MissingRequisite(*row)
 
 
-def broken_pages(db: Reader) -> Iterator[tuple[str, int, str]]:
-    """Yield (URL, status, the page that named it first) of each page that answered 4xx or 5xx, in order of discovery.
+class BrokenUrl(NamedTuple):
+    """A page of the site without a usable response."""
+
+    url: str
+    status: int  # 0: no response
+    failure: str  # why there is none, or ""
+    via: str  # the page that named it first
+
+
+def broken_pages(db: Reader) -> Iterator[BrokenUrl]:
+    """Yield the pages that answered 4xx or 5xx, or did not answer, in order of discovery.
 
     A redirect on the way counts as the page.
     """
-    yield from db.execute(
-        "SELECT urls.url, urls.status, coalesce(above.url, '') FROM urls "
-        "LEFT JOIN urls AS above ON above.id = urls.via "
-        "WHERE urls.state = 'archived' AND urls.status >= 400 AND urls.priority >= 0 "
+    rows = db.execute(
+        "SELECT urls.url, urls.status, CASE urls.state WHEN 'failed' THEN urls.failure ELSE '' END, "
+        "coalesce(above.url, '') FROM urls LEFT JOIN urls AS above ON above.id = urls.via "
+        "WHERE (urls.state = 'archived' AND urls.status >= 400 OR urls.state = 'failed') AND urls.priority >= 0 "
         "AND substr(rtrim(urls.path, 'R'), -1) IN ('', 'L') ORDER BY urls.id"
     )
+    for row in rows:
+        yield BrokenUrl(*row)
 
 
 def pages_stored(db: Reader, most: int) -> Iterator[tuple[str, str, int]]:

@@ -125,7 +125,7 @@ _REFUSED_LINKS = """
 SELECT above.seed, count(*) FROM refusals JOIN urls AS above ON above.id = refusals.via
 WHERE above.seed IN (SELECT value FROM json_each(?)) GROUP BY above.seed
 """
-_NARROW = "SELECT 1 FROM refusal_counts WHERE rule LIKE 'scope: page%' OR rule LIKE 'max-depth: 0%' LIMIT 1"
+_NARROW = "SELECT 1 FROM refusal_counts AS counts WHERE rule LIKE 'scope: page%' OR rule LIKE 'max-depth: 0%' LIMIT 1"
 
 
 class OutcomeGroup(NamedTuple):

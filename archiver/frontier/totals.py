@@ -333,6 +333,34 @@ def failures(db: Reader) -> list[tuple[str, int]]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemGroup:
+    """The URLs that failed, were excluded or answered with an error for one reason."""
+
+    reason: str  # a word of errors.Failure, `answered 404`, `status 503`, `speculative, timeout`
+    urls: int
+    examples: tuple[tuple[str, str], ...]  # (URL, the page that named it first): the first and the last URL
+
+
+_PROBLEM = f"CASE WHEN urls.state = 'archived' THEN 'answered ' || urls.status ELSE {_REASON} END"
+_PROBLEMS = f"""
+SELECT {_PROBLEM} AS reason, count(*) AS n, min(urls.id), max(urls.id) FROM urls
+WHERE (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND urls.status >= 400) AND urls.priority >= 0
+GROUP BY reason ORDER BY n DESC, reason LIMIT 200
+"""  # noqa: S608 - a constant above
+_EXAMPLE = """
+SELECT urls.url, coalesce(above.url, '') FROM urls LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.id = ?
+"""
+
+
+def problems(db: Reader) -> list[ProblemGroup]:
+    """Return the URLs without a usable response by reason, most frequent first. robots.txt is left out."""
+    return [
+        ProblemGroup(reason, urls, tuple(db.execute(_EXAMPLE, (row,)).fetchone() for row in sorted({first, last})))
+        for reason, urls, first, last in db.execute(_PROBLEMS).fetchall()
+    ]
+
+
 def lost(db: Reader) -> Iterator[FailedUrl]:
     """Yield the failed and excluded URLs in order of discovery, row by row because there may be many."""
     rows = db.execute(

@@ -105,16 +105,21 @@ def test_urls(stopped: StoppedCrawl, words: tuple[str, ...]) -> None:
 
 
 def test_a_report(stopped: StoppedCrawl) -> None:
-    here, there = stopped.json("report", "c"), stopped.json("report", stopped.address)
-    assert there.pop("directory") == stopped.address.rpartition("/")[2]
-    assert here.pop("directory") == "c"
-    assert f"to continue: archiver join {stopped.address}" in there.pop("ended")
-    for each in (here, there):
-        each.pop("written")
-        each.pop("settings")
-        each["tables"].pop("broken-pages")  # pages that link to them are in the WARC files
-    here.pop("ended")
-    assert here == there
+    for words in ((), ("--host", stopped.seed), ("--seed", stopped.seed)):
+        here, there = stopped.json("report", "c", *words), stopped.json("report", stopped.address, *words)
+        assert there.pop("directory") == stopped.address.rpartition("/")[2]
+        assert here.pop("directory") == "c"
+        assert there["totals"]["archived"] > 0
+        assert f"to continue: archiver join {stopped.address}" in there.pop("ended")
+        for each in (here, there):
+            each.pop("written")
+            each.pop("settings")
+            each.pop("broken_pages")
+            each["tables"].pop("broken-pages")  # pages that link to them are in the WARC files
+        here.pop("ended")
+        commands = json.dumps(there).replace(f"join {stopped.address}", "resume c").replace(stopped.address, "c")
+        commands = commands.replace(" DIR ", " c ")  # of commands that take no address
+        assert here == json.loads(commands)
 
 
 def test_explain(stopped: StoppedCrawl) -> None:

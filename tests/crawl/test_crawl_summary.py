@@ -91,14 +91,17 @@ def test_the_verdict_in_words_and_as_json(tmp_path: Path) -> None:
         report = archiver("report", "o", cwd=tmp_path).stdout
         line = "verdict   61 pages: 52 ok, 5 not found (404), 4 server errors (500)\n"
         assert line in status
-        assert report.startswith(line)
+        assert report.splitlines()[0] == (
+            "result    Finished, but 9 of 61 pages gave no usable answer and 1 image, style or script is missing."
+        )
+        assert report.splitlines(keepends=True)[1] == line
         listed = archiver("urls", "o", "--status", "404,5xx", cwd=tmp_path).stdout.splitlines()
         assert len(listed) == 10
         missing = archiver("urls", "o", "--missing", "--why", cwd=tmp_path).stdout
         assert missing == f"{server.url('/gone.png')}\tarchived: answered 404\n"
         broken = (tmp_path / "o" / "reports" / "broken-pages.tsv").read_text().splitlines()
-        assert broken[0] == "url\tstatus\tlinked_from"
-        assert broken[1] == f"{server.url('/p0')}\t404\t{server.url()}"
+        assert broken[0] == "url\tstatus\tlinked_from\tfailure"
+        assert broken[1] == f"{server.url('/p0')}\t404\t{server.url()}\t"
         assert len(broken) == 10
 
 
@@ -212,11 +215,11 @@ def test_a_broken_page_with_all_that_link_to_it(tmp_path: Path) -> None:
         ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
         assert ran.returncode == ExitCode.DONE
         broken = (tmp_path / "o" / "reports" / "broken-pages.tsv").read_text().splitlines()[1:]
-        assert sorted(broken) == sorted(f"{server.url('/dead')}\t404\t{server.url(name)}" for name in links)
+        assert sorted(broken) == sorted(f"{server.url('/dead')}\t404\t{server.url(name)}\t" for name in links)
         for warc in (tmp_path / "o" / "archive").iterdir():
             warc.unlink()
         told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
-        assert told["tables"]["broken-pages"]["rows"] == [[server.url("/dead"), 404, server.url()]]
+        assert told["tables"]["broken-pages"]["rows"] == [[server.url("/dead"), 404, server.url(), ""]]
 
 
 def test_a_seed_that_redirects_to_nothing_is_named(tmp_path: Path) -> None:

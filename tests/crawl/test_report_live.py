@@ -143,7 +143,7 @@ def test_a_browser_shows_the_page(crawled: Crawled, tmp_path: Path) -> None:
         check=True,
     )
     assert "CONSOLE" not in ran.stderr
-    assert ran.stdout.count('<th class="n" scope="col" tabindex="0">') > 10
+    assert ran.stdout.count('<th class="n" scope="col"><button type="button">') > 10
 
 
 @needs_chromium

@@ -18,7 +18,7 @@ from archiver.config.settings import every_setting, key_of
 from archiver.errors import ConfigError, Failure
 from archiver.http import framer, head
 from archiver.model import ExitCode, Hop
-from archiver.tools.report import changes, files, report, verdict
+from archiver.tools.report import changes, files, heritrix, tables, verdict
 from archiver.tools.report.files import TABLES
 from archiver.warc.records import VisitMetadata
 from fixtures import reference
@@ -173,8 +173,8 @@ def test_every_place_is_there() -> None:
 
 
 def test_every_report_is_there() -> None:
-    assert {*TABLES, "changes", *files.OF_COMMANDS} == set(report.TITLES)
-    text = inspect.getsource(files.heritrix_reports)
+    assert {*TABLES, "changes", *files.OF_COMMANDS} == set(tables.TITLES)
+    text = inspect.getsource(heritrix.heritrix_reports)
     assert {name for name, _ in reference.HERITRIX_REPORTS} == set(re.findall(r'yield "([a-z-]+\.txt)"', text))
     assert set(reference.CHANGES) == {what.value for what in changes.UrlChange}
     assert set(reference.VERDICT) == set(re.findall(r'Finding\("(\w+)"', inspect.getsource(verdict)))

@@ -26,8 +26,9 @@ from archiver.config.settings import TITLES, Settings, every_setting, key_of  # 
 from archiver.config.toml import toml_value  # noqa: E402
 from archiver.errors import Failure  # noqa: E402
 from archiver.model import ExitCode  # noqa: E402
-from archiver.tools.report import changes, report  # noqa: E402
+from archiver.tools.report import changes  # noqa: E402
 from archiver.tools.report.files import OF_COMMANDS, TABLES  # noqa: E402
+from archiver.tools.report.tables import TITLES as TABLE_TITLES  # noqa: E402
 from archiver.tools.verify.findings import CODES  # noqa: E402
 from fixtures import reference  # noqa: E402
 from fixtures.command_definitions import COMMANDS  # noqa: E402
@@ -169,7 +170,7 @@ def reports_page() -> str:
         "changes": changes.COLUMNS,
         **OF_COMMANDS,
     }
-    tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), report.TITLES[name][1]) for name in heads]
+    tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), TABLE_TITLES[name][1]) for name in heads]
     failures = [(f"`{each.value}`", str(each.heritrix_code), reference.FAILURES[each]) for each in Failure]
     return _page(
         "Logs and reports",
@@ -177,6 +178,28 @@ def reports_page() -> str:
         "crawl, and `archiver status DIR` prints the summary.",
         "",
         *_definitions("file", reference.REPORTS),
+        "",
+        "## The page",
+        "",
+        "![The beginning of report.html](report.png)",
+        "",
+        "`report.html` begins with the result in one sentence. Then come, where there are any: seeds that failed, what",
+        "has changed since the earlier crawls, findings with the command for each, failures by reason, and broken",
+        "pages with the pages that link to them. Figures, plots and tables follow. The text and the JSON begin in the",
+        "same way; the keys of the JSON are `headline`, `failed_seeds`, `changes`, `verdict`, `problems` and",
+        "`broken_pages`.",
+        "",
+        "Commands on the page can be copied. They name the crawl by its directory, so run them in the folder that",
+        "holds the directory, or that holds `collections/`.",
+        "",
+        "```sh",
+        "archiver report DIR --host img.example.org        # one host",
+        "archiver report DIR --seed https://example.org/   # what was found from one seed",
+        "archiver report DIR --since 2026-10               # changes since the crawl of October, not since the newest",
+        "```",
+        "",
+        "crawl.db keeps only the first link to a broken page. More are read from the records of the first 5,000 pages,",
+        "at most 10 for each broken page.",
         "",
         "## The verdict",
         "",

@@ -21,8 +21,10 @@ from archiver.frontier.connection import Reader
 from archiver.humanize import second
 from archiver.model import State
 from archiver.policy.scope import is_guess
+from archiver.tools.report.crawl_part import WHOLE, CrawlPart, whole
 
 AT_ONCE = 1000  # earlier URLs per batch
+EXAMPLES = 5  # URLs of each change
 REDIRECTS = range(300, 400)
 
 COLUMNS = ("url", "change", "earlier_status", "status", "earlier_date", "date", "earlier_digest", "digest", "note")
@@ -44,11 +46,13 @@ class UrlChange(StrEnum):
 
 @dataclass(slots=True)
 class ChangeReport:
-    """The comparison, row by row; `counts` is complete after the last row."""
+    """The comparison, row by row; `counts` and `examples` are complete after the last row."""
 
     db: Reader
     memory: EarlierCrawls
+    part: CrawlPart = WHOLE
     counts: Counter[UrlChange] = field(default_factory=Counter)
+    examples: dict[UrlChange, list[str]] = field(default_factory=dict)
 
     def rows(self) -> Iterator[Row]:
         """Yield a row per URL in the order of this crawl, then the URLs that only earlier crawls know."""
@@ -59,7 +63,7 @@ class ChangeReport:
                 yield self._row(change, before, now, address, note)
         for portion in self.memory.not_rediscovered(AT_ONCE):
             for each in portion:
-                if not is_known(self.db, each.url):
+                if self.part.has(each.url, each.seed) and not is_known(whole(self.db), each.url):
                     yield self._row(UrlChange.UNVISITED, self.memory.newest(each.url), None, each.url, _why(each))
 
     def _classify(self, before: CaptureRow | None, state: State, now: CaptureRow | None) -> UrlChange | None:
@@ -102,6 +106,9 @@ class ChangeReport:
         self, change: UrlChange, before: CaptureRow | None, now: CaptureRow | None, address: str, note: str
     ) -> Row:
         self.counts[change] += 1
+        examples = self.examples.setdefault(change, [])
+        if len(examples) < EXAMPLES:
+            examples.append(address)
         earlier = (before.meant, _date(before), before.digest) if before is not None else ("", "", "")
         current = (now.status, _date(now), now.digest) if now is not None else ("", "", "")
         return address, change.value, earlier[0], current[0], earlier[1], current[1], earlier[2], current[2], note

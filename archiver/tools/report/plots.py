@@ -21,7 +21,7 @@ from archiver.humanize import duration, printable, volume
 WIDTH, LINE, LETTER = 480, 16, 8.0  # pixels; the letter width is an estimate for phones
 TICKS = 4  # per axis, at most, besides the one at zero
 WIDEST = 72  # pixels of a column
-_LEFT, _RIGHT, _TOP, _BOTTOM, _HIGH = 58, 12, 12, 26, 190
+_LEFT, _RIGHT, _TOP, _BOTTOM, _HIGH = 58, 12, 28, 26, 174
 
 Series = tuple[str, Sequence[float]]  # class of its colour, and a value for each column
 
@@ -50,8 +50,9 @@ def columns(
     marks: Sequence[tuple[float, str]],
     written: Callable[[float], str],
     pauses: Sequence[tuple[int, int, str]] = (),
+    unit: str = "",
 ) -> str:
-    """Draw stacked columns. *marks* are (position among the columns, text) below them.
+    """Draw stacked columns. *marks* are (position among the columns, text) below them, *unit* is that of the values.
 
     *pauses* are (first column, columns, text) without data; *written* formats a value of the axis.
     """
@@ -60,7 +61,7 @@ def columns(
     rows = ticks(max(heights, default=1) or 1, whole=all(map(_is_whole, heights)))
     wide = (WIDTH - _LEFT - _RIGHT) / max(count, 1)
     floor = _TOP + _HIGH
-    parts = []
+    parts = [_text(0, LINE - 4, unit, kind="soft")] if unit else []
     for row in rows:
         y = floor - row / rows[-1] * _HIGH
         parts.append(f'<path class="{"axis" if row == 0 else "grid"}" d="M{_LEFT},{y:.1f}H{WIDTH - _RIGHT}"/>')
@@ -280,20 +281,21 @@ def _by_time(data: TimeSeries) -> ReportPlot:
     series = [(colour, [value * per for value in data.statuses[name]]) for colour, name in there]
     title = "Responses over time"
     note = f"Captures per {unit} by status class, and URLs without a response. {_scale(data.span)}"
-    return ReportPlot(title, note, _timed(title, data, series, _number), tuple(there))
+    return ReportPlot(title, note, _timed(title, data, series, _number, f"captures per {unit}"), tuple(there))
 
 
 def _received(data: TimeSeries) -> ReportPlot:
     title = "Transfer rate"
     series = [("k0", [value / data.span.step for value in data.received])]
     note = f"Bytes received per second. {_scale(data.span)}"
-    return ReportPlot(title, note, _timed(title, data, series, lambda value: volume(round(value)).replace(".0 ", " ")))
+    drawn = _timed(title, data, series, lambda value: volume(round(value)).replace(".0 ", " "), "bytes per second")
+    return ReportPlot(title, note, drawn)
 
 
-def _timed(title: str, data: TimeSeries, series: Sequence[Series], written: Callable[[float], str]) -> str:
+def _timed(title: str, data: TimeSeries, series: Sequence[Series], written: Callable[[float], str], unit: str) -> str:
     step = data.span.step
     pauses = [(first, length, f"idle for {duration(length * step)}") for first, length in data.pauses]
-    return columns(title, series, list(marks(data.span)), written, pauses)
+    return columns(title, series, list(marks(data.span)), written, pauses, unit)
 
 
 def _scale(span: TimeSlices) -> str:
@@ -366,7 +368,7 @@ def _depth_plot(data: TimeSeries) -> ReportPlot:
     there = [(f"k{place}", name) for place, name in _STATE_COLOURS if any(states[name] for _, states in data.depths)]
     series = [(colour, [states[name] for _, states in data.depths]) for colour, name in there]
     places = [(place + 0.5, depth) for place, (depth, _) in enumerate(data.depths)]
-    drawn = columns("Depth", series, places, _number)
+    drawn = columns("Depth", series, places, _number, unit="URLs")
     return ReportPlot("Depth", "URLs by number of links from a seed, and by state.", drawn, tuple(there))
 
 

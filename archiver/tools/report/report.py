@@ -4,10 +4,8 @@ Everything is bounded: the first rows of each table with the number of rows left
 report includes the crawl's inputs from crawl.toml: the seeds and the non-default settings.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,12 @@ from archiver.frontier.connection import Reader
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, iso, printable, volume
 from archiver.policy.quotas import NO_QUOTAS, Quotas
-from archiver.tools.report import plots, verdict
+from archiver.tools.report import actions, broken_pages, plots, verdict
+from archiver.tools.report.actions import Headline, Problem
+from archiver.tools.report.broken_pages import BrokenPage
+from archiver.tools.report.crawl_part import WHOLE, CrawlPart
 from archiver.tools.report.plots import TimeSeries
+from archiver.tools.report.tables import TEXT_WIDTH, WIDTH, ReportTable, aligned
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
 
 
@@ -52,6 +54,17 @@ class Summary:
     changes: dict[str, int] | None = None  # compared with the earlier crawls, by `UrlChange`
     verdict: Verdict = NO_VERDICT
     archive: Path | None = None  # the folder of WARC files, if it is within reach
+    style: FindingStyle = PLAIN  # of the commands
+    running: bool = False
+    part: CrawlPart = WHOLE  # of the crawl, which this is about
+    since: str = ""  # the date of the earlier crawl to compare with; "": the newest one
+    compared: str = ""  # when that crawl began
+    change_examples: dict[str, tuple[str, ...]] | None = None  # a few URLs for each of `changes`
+
+    @property
+    def headline(self) -> Headline:
+        """The result in one sentence."""
+        return actions.headline(self.verdict, self.totals, self.seeds, running=self.running)
 
 
 def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None, quotas: Quotas = NO_QUOTAS) -> Summary:
@@ -119,7 +132,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     run = summary.run
     return {
         "ended": summary.ending,
-        "verdict": verdict.as_json(summary.verdict),
+        "headline": {"grade": summary.headline.grade.value, "text": summary.headline.text},
+        "verdict": verdict.as_json(summary.verdict, summary.style),
         "totals": {
             **asdict(summary.totals),
             "first": iso(summary.totals.first),
@@ -127,6 +141,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         },
         "run": {**asdict(run), "rate": round(run.rate, 3)} if run else None,
         "changes": summary.changes,
+        "compared_with": summary.compared or None,
+        "change_examples": summary.change_examples,
         "failures": dict(summary.failures),
         "seeds": [{**asdict(seed), "problem": verdict.seed_problem(seed)} for seed in summary.seeds],
     }
@@ -137,6 +153,8 @@ def _row(label: str, text: str) -> str:
 
 
 MAX_SEEDS = 20  # shown; the table of seeds has all
+SEEDS = 1000  # in JSON
+LINKS = 3  # to each broken page in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,74 +190,6 @@ def _inputs(settings: Settings) -> CrawlInputs:
     return CrawlInputs(settings.seeds[:MAX_SEEDS], max(0, len(settings.seeds) - MAX_SEEDS), tuple(changed))
 
 
-ROWS = 1000  # per table
-WIDTH = 2000  # characters per cell
-TEXT_WIDTH = 100  # characters per cell in text
-SEEDS = 1000  # in JSON
-
-_NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
-
-Cell = str | int | float
-Row = tuple[object, ...]
-Tables = dict[str, tuple[Row, Callable[[Reader, Summary], Iterable[Row]]]]  # name → names of columns, rows
-Part = tuple[str, Row, Iterable[Row]]  # name, column names, and rows to read once
-
-TITLES = {  # title and note of each table
-    "verdict": ("Verdict", "How complete the archive is, and which command to run next."),
-    "seeds": ("Seeds", "Each seed: its state and status, the number of URLs found from it, and what went wrong."),
-    "hosts": ("Hosts", "URLs by state, captures and bytes received per host, most captures first."),
-    "status-codes": ("Response codes", "Captures per HTTP status. 0 is a response without a status line."),
-    "media-types": (
-        "Media types",
-        "Captures and bytes by media type as the servers named it; empty where none is valid.",
-    ),
-    "failure-reasons": ("Failures by reason", "URLs that failed or were excluded, by reason."),
-    "failures": ("Failures", "Each of these URLs, the reason, and the page that linked to it."),
-    "broken-pages": ("Broken pages", "Pages that answered 4xx or 5xx, and up to 10 pages that link to each."),
-    "missing-requisites": (
-        "Missing requisites",
-        "Images, styles, scripts and frames that archived pages need and the archive lacks.",
-    ),
-    "missing-in-replay": (
-        "Missing in the replay",
-        "URLs that pages asked for in a browser and the archive lacked, when archiver look was run last.",
-    ),
-    "written-off": (
-        "Written off",
-        "What was lost with a machine, and queued again by archiver forget: captures, and payloads of their revisits.",
-    ),
-    "truncated": ("Truncated captures", "Incomplete captures, with the reason from WARC-Truncated."),
-    "slowest-hosts": ("Slowest hosts", "The 50 hosts with the slowest responses on average."),
-    "revisits": ("Revisits", "Captures whose payload was not stored again, and the bytes that this saved."),
-    "held": (
-        "Held patterns",
-        "URLs held as a suspected trap, by pattern. archiver retry DIR --held PATTERN fetches them.",
-    ),
-    "refusals": ("Refusals", "Links that the scope refused, by rule."),
-    "changes": ("Changes", "What is new, changed, moved, gone or unchanged since the earlier crawls."),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """A table, or its first rows."""
-
-    name: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    left_out: int  # rows
-
-    @property
-    def title(self) -> str:
-        """The title above the table."""
-        return TITLES[self.name][0] if self.name in TITLES else self.name.replace("-", " ").capitalize()
-
-    @property
-    def note(self) -> str:
-        """The sentence that explains the table."""
-        return TITLES[self.name][1] if self.name in TITLES else ""
-
-
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
     """The report of a crawl."""
@@ -251,6 +201,23 @@ class CrawlReport:
     inputs: CrawlInputs
     time_series: TimeSeries
     tables: tuple[ReportTable, ...]
+    problems: tuple[Problem, ...] = ()  # by reason
+
+    def table(self, name: str) -> ReportTable | None:
+        """Return the table *name*, or None."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    @property
+    def broken_pages(self) -> list[BrokenPage]:
+        """The broken pages that the table has."""
+        table = self.table("broken-pages")
+        return broken_pages.grouped(table.rows) if table else []
+
+    @property
+    def title(self) -> str:
+        """The name of the crawl, and of the part of it."""
+        part = printable(self.summary.part.title, WIDTH)
+        return f"{self.directory}, {part}" if part else self.directory
 
 
 def build_report(
@@ -259,47 +226,10 @@ def build_report(
     """Return the report of *crawl*, with *tables* that were read already."""
     name = printable(crawl.title, WIDTH)
     series = plots.read_time_series(db, found.totals)
-    return CrawlReport(name, now, found, figures.host_count(db), read_inputs(crawl, db), series, tuple(tables))
-
-
-def read_tables(parts: Iterable[Part]) -> Iterator[ReportTable]:
-    """Yield the first rows of each table."""
-    for name, head, rows in parts:
-        first_rows = FirstRows(name, head)
-        for _ in first_rows.watch(rows):
-            pass
-        yield first_rows.table()
-
-
-class FirstRows:
-    """Keeps the first rows of a table while all rows pass."""
-
-    def __init__(self, name: str, head: Row) -> None:
-        self._name = name
-        self._head = head
-        self._kept: list[tuple[Cell, ...]] = []
-        self._passed = 0
-
-    def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield *rows* unchanged."""
-        for row in rows:
-            if self._passed < ROWS:
-                self._kept.append(tuple(map(_cell, row)))
-            self._passed += 1
-            yield row
-
-    def table(self) -> ReportTable:
-        """Return the rows kept."""
-        return ReportTable(self._name, tuple(map(str, self._head)), tuple(self._kept), self._passed - len(self._kept))
-
-
-def _cell(value: object) -> Cell:
-    return value if isinstance(value, int | float) else printable(str(value), WIDTH)
-
-
-def is_number(cell: Cell) -> bool:
-    """Return whether *cell* may be in a column of numbers; an empty one may."""
-    return not isinstance(cell, str) or not cell or _NUMBER.fullmatch(cell) is not None
+    problems = tuple(actions.problems(db))
+    return CrawlReport(
+        name, now, found, figures.host_count(db), read_inputs(crawl, db), series, tuple(tables), problems
+    )
 
 
 def report_json(report: CrawlReport) -> dict[str, Any]:
@@ -309,12 +239,19 @@ def report_json(report: CrawlReport) -> dict[str, Any]:
     series, span = report.time_series, report.time_series.span
     return {
         "directory": report.directory,
+        "host": report.summary.part.host or None,
+        "seed": report.summary.part.seed or None,
         "written": iso(report.written),
         **summary,
         "seeds": summary["seeds"][:SEEDS],
         "seeds_left_out": left_out,
         "hosts": report.hosts,
         "settings": dict(report.inputs.settings),
+        "failed_seeds": [seed.url for seed in actions.failed_seeds(report.summary.seeds)][:SEEDS],
+        "problems": [
+            asdict(each) | {"command": verdict.filled(each.command, report.summary.style)} for each in report.problems
+        ],
+        "broken_pages": [asdict(each) for each in report.broken_pages],
         "time_series": {
             "start": iso(span.begins),
             "slice_seconds": span.step,
@@ -333,30 +270,40 @@ def report_json(report: CrawlReport) -> dict[str, Any]:
     }
 
 
-def report_lines(report: CrawlReport, most: int = 20) -> Iterator[str]:
-    """Yield the report as text, with the first *most* rows of each table."""
-    yield from verdict.lines(report.summary.verdict)
-    yield from summary_facts(report.summary)
+def report_lines(report: CrawlReport, most: int = 20, style: FindingStyle | None = None) -> Iterator[str]:
+    """Yield the report as text, with the first *most* rows of each table, and commands as in *style*."""
+    summary = report.summary
+    shown = summary.style if style is None else style
+    if summary.part:
+        yield f"{'part':<9} {printable(summary.part.title, WIDTH)}"
+    yield f"{'result':<9} {printable(summary.headline.text, WIDTH)}"
+    yield from verdict.lines(summary.verdict, shown)
+    yield from summary_facts(summary)
     for key, value in report.inputs.settings:
         yield f"{'setting':<9} {key} = {printable(value)}"
     if report.inputs.problem:
         yield f"{'settings':<9} {printable(report.inputs.problem)}"
+    for change, examples in (summary.change_examples or {}).items():
+        for number, address in enumerate(examples if change != "unchanged" else ()):
+            yield f"{'' if number else change:<9} {printable(address, TEXT_WIDTH)}"
     for table in report.tables:
-        if table.rows and table.name != "verdict":  # already shown as complete lines
-            yield from ("", f"{table.title}. {table.note}".strip())
-            yield from _aligned(table, most)
+        if not table.rows or table.name == "verdict":  # already shown as complete lines
+            continue
+        yield from ("", f"{table.title}. {table.note}".strip())
+        if table.name == "failure-reasons":
+            yield from actions.problem_lines(report.problems[:most], shown)
+        elif table.name == "broken-pages":
+            yield from _broken_lines(report.broken_pages, most)
+        else:
+            yield from aligned(table, most)
 
 
-def _aligned(table: ReportTable, most: int) -> Iterator[str]:
-    shown = [tuple(printable(str(cell), TEXT_WIDTH) for cell in row) for row in table.rows[:most]]
-    widths = [max(map(len, column)) for column in zip(table.head, *shown, strict=True)]
-    numeric = [all(is_number(cell) for cell in column) for column in zip(*table.rows, strict=True)]
-    for row in chain([table.head], shown):
-        cells = zip(row, widths, numeric, strict=True)
-        yield (
-            "  "
-            + "  ".join(f"{cell:>{width}}" if right else f"{cell:<{width}}" for cell, width, right in cells).rstrip()
-        )
-    more = len(table.rows) - len(shown) + table.left_out
-    if more:
-        yield f"  and {more} more"
+def _broken_lines(pages: Sequence[BrokenPage], most: int) -> Iterator[str]:
+    for page in pages[:most]:
+        yield f"  {page.problem:>7}  {printable(page.url, WIDTH)}"
+        for link in page.linked_from[:LINKS]:
+            yield f"           linked from {printable(link, WIDTH)}"
+        if more := len(page.linked_from[LINKS:]):
+            yield f"           and from {more} more"
+    if len(pages) > most:
+        yield f"  and {len(pages) - most} more"

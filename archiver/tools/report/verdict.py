@@ -78,8 +78,8 @@ class Verdict:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings, counts first."""
-        return tuple(_findings(self))
+        """All findings: seeds without a usable answer first, then the counts, then the rest."""
+        return tuple(sorted(_findings(self), key=lambda finding: not (finding.topic == "seeds" and finding.trouble)))
 
     @property
     def paused(self) -> bool:
@@ -101,6 +101,7 @@ class FindingStyle:
     without: tuple[str, ...] = ()
     colours: bool = False
     is_address: bool = False  # the directory is the address of a frontier
+    host: str = ""  # for a report of one host: commands that can are about its URLs alone
 
 
 PLAIN = FindingStyle()
@@ -215,15 +216,15 @@ def _requisites(verdict: Verdict) -> Iterator[Finding]:
 
 
 def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
-    failed = [seed for seed in seeds if _failed(seed)]
+    failed = [seed for seed in seeds if has_failed(seed)]
     again = " ".join(quote(seed.url) for seed in failed if seed.url.isprintable())
     if len(failed) > MAX_AGAIN or len(again) > LONGEST_AGAIN:
         again = ""
-    for number, seed in enumerate(sorted(seeds, key=lambda seed: not _failed(seed))[:MAX_SEEDS], 1):
+    for number, seed in enumerate(sorted(seeds, key=lambda seed: not has_failed(seed))[:MAX_SEEDS], 1):
         last = number == min(len(failed), MAX_SEEDS)
         command = f"archiver retry DIR {again}".rstrip() + " && archiver resume DIR" if last else ""
         words = f"{printable(seed.url)} {seed_problem(seed)}"
-        yield Finding("seeds", words, command, "retry" if last else "", trouble=_failed(seed))
+        yield Finding("seeds", words, command, "retry" if last else "", trouble=has_failed(seed))
     if len(seeds) > MAX_SEEDS:
         yield Finding("seeds", f"and {len(seeds) - MAX_SEEDS} more; reports/seeds.tsv lists all")
 
@@ -261,7 +262,8 @@ def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
         yield Finding("held", left, f"{retry_command()} && archiver resume DIR", "fetch all", trouble=True)
 
 
-def _failed(seed: SeedAccount) -> bool:
+def has_failed(seed: SeedAccount) -> bool:
+    """Return True if *seed* has been asked for and gave no usable answer."""
     return seed.state in {"failed", "excluded"} or (seed.state == "archived" and not _is_good(seed.status))
 
 
@@ -310,13 +312,19 @@ def lines(verdict: Verdict, style: FindingStyle = PLAIN) -> Iterator[str]:
 
 def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> str:
     """Format the command *text*, with its meaning if there is room."""
-    whole = " && ".join(_about(one, style) for one in text.split(" && "))
+    whole = filled(text, style)
     note = f"   # {meaning}" if meaning and LABEL + len(f"{whole}   # {meaning}") <= style.width else ""
     shown_label = _colour(f"{label:<{LABEL - 1}}", BOLD, style)
     return f"{shown_label} {_colour(whole, CYAN, style)}{_colour(note, DIM, style)}"
 
 
+def filled(text: str, style: FindingStyle) -> str:
+    """Return the command *text* with the crawl of *style* in it, as it can be run."""
+    return " && ".join(_about(one, style) for one in text.split(" && ")) if text else ""
+
+
 TAKE_ADDRESS = frozenset(("add", "exclude", "explain", "report", "retry", "status", "unblock", "urls"))  # commands
+TAKE_HOST = frozenset(("retry", "urls"))  # commands
 
 
 def _about(text: str, style: FindingStyle) -> str:
@@ -330,6 +338,8 @@ def _about(text: str, style: FindingStyle) -> str:
             words[1] = "join"
         elif words[1] not in TAKE_ADDRESS:
             return text
+    if style.host and words[1] in TAKE_HOST and "--held" not in words and not any("://" in word for word in words):
+        words += ["--host", quote(style.host)]
     return " ".join(style.directory if word == "DIR" else word for word in words)
 
 
@@ -337,8 +347,8 @@ def _colour(text: str, colour: str, style: FindingStyle) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if style.colours and text.strip() else text
 
 
-def as_json(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict as JSON data."""
+def as_json(verdict: Verdict, style: FindingStyle = PLAIN) -> dict[str, Any]:
+    """Return the verdict as JSON data, with commands as in *style*."""
     return {
         "pages": verdict.pages.as_json(),
         "requisites": verdict.requisites.as_json(),
@@ -347,10 +357,18 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "speculative_skipped": verdict.left_out.count,
         "waiting": verdict.waiting,
         "views": verdict.views._asdict(),
-        "held": [{**asdict(each), "command": retry_command(each)} for each in verdict.held[:MOST_HELD]],
+        "held": [{**asdict(each), "command": filled(retry_command(each), style)} for each in verdict.held[:MOST_HELD]],
         "blocked_by_person": [each._asdict() for each in verdict.blocked],
         "trouble": verdict.trouble,
-        "findings": [
-            {key: value for key, value in asdict(each).items() if key != "meaning"} for each in verdict.findings
-        ],
+        "findings": [finding_json(each, style) for each in verdict.findings],
+    }
+
+
+def finding_json(finding: Finding, style: FindingStyle) -> dict[str, Any]:
+    """Return *finding* as JSON data."""
+    return {
+        "topic": finding.topic,
+        "message": finding.message,
+        "command": filled(finding.command, style),
+        "trouble": finding.trouble,
     }
