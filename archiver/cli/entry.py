@@ -49,6 +49,7 @@ COMMANDS = {
     "first": "Put waiting URLs of a crawl first.",
     "orders": "List the orders that a crawl was given.",
     "note": "Write a note for colleagues into the list of orders.",
+    "watch": "Show crawls in a browser, and change them while they run.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
     "verify": "Check archives and report every fault.",
@@ -80,6 +81,7 @@ PLACES = {
     "note": ("orders.orders", "NOTE"),
     "block": ("orders.block", "COMMAND"),
     "unblock": ("orders.block", "UNBLOCK"),
+    "watch": ("watch.watch", "COMMAND"),
 }
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles
 

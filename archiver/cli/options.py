@@ -146,10 +146,11 @@ def directory_argument() -> click.Argument:
 
 def crawl_argument() -> click.Argument:
     """Return the argument that names a crawl: by its directory, or by the address of its frontier."""
-    return click.Argument(["place"], metavar="DIR|ADDRESS", type=_place)
+    return click.Argument(["place"], metavar="DIR|ADDRESS", type=place_of)
 
 
-def _place(text: str) -> Path | str:
+def place_of(text: str) -> Path | str:
+    """Return the directory or the address of a crawl."""
     return DATABASE.parse(text) if text.startswith(DATABASE_SCHEMES) else Path(text)
 
 

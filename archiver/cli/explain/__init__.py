@@ -45,7 +45,16 @@ _HTTP = re.compile(r"\s*https?://[^/\\?#\s]", re.IGNORECASE)
 
 def explain(place: Path | str, url: str, *, as_json: bool) -> ExitCode:
     """Print everything that the crawl at *place* knows about *url*."""
-    crawl = named_crawl(place)
+    found = explained(named_crawl(place), url)
+    say_if_without_scheme(url, found.url)
+    if found.other:
+        say(f"archiver: {found.url} is not in the crawl, but {found.other} is")
+    result(json.dumps(explanation_json(found), indent=2) if as_json else "\n".join(explanation_lines(found)))
+    return ExitCode.DONE
+
+
+def explained(crawl: NamedCrawl, url: str) -> Explanation:
+    """Return everything that *crawl* knows about *url*."""
     canonical_url(url)  # refuse what is not a URL before anything else
     check_holds_crawl(crawl)
     with crawl.read() as db:
@@ -54,13 +63,9 @@ def explain(place: Path | str, url: str, *, as_json: bool) -> ExitCode:
             raise ConfigError(f'{crawl.settings_name}: no seeds; add, for example, seeds = ["https://example.org/"]')
         running = crawl.holder(db) is not None
         address = find_in_crawl(db, url, settings)
-        say_if_without_scheme(url, address)
-        if other := "" if _known(db, address, settings) else with_other_scheme(db, address, settings):
-            say(f"archiver: {address} is not in the crawl, but {other} is")
+        other = "" if _known(db, address, settings) else with_other_scheme(db, address, settings)
         found = explanation(db, address, settings, time.time(), running=running)
-        found = replace(found, link_context=_link_context(db, crawl, found))
-    result(json.dumps(explanation_json(found), indent=2) if as_json else "\n".join(explanation_lines(found)))
-    return ExitCode.DONE
+        return replace(found, link_context=_link_context(db, crawl, found), other=other)
 
 
 def explanation(db: Reader, address: str, settings: Settings, now: float, *, running: bool) -> Explanation:

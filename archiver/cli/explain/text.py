@@ -86,6 +86,7 @@ class Explanation:
     host_settings: tuple[HostSetting, ...] = ()  # that rules set for its host
     delay: float = 0.0  # Crawl-delay
     ahead: int = 0
+    other: str = ""  # the URL with https for http, or the reverse, if the crawl knows only that
 
     @property
     def state(self) -> str:

@@ -1,0 +1,1 @@
+"""The command of the control room, and its start beside a crawl."""
