@@ -16,6 +16,7 @@ from archiver.cli.options import (
     verbosity,
     verbosity_options,
 )
+from archiver.cli.watch.beside import watch_options, watch_request
 from archiver.config.secret_settings import OF_EACH_MACHINE
 
 if TYPE_CHECKING:
@@ -26,7 +27,14 @@ def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, s
     from archiver.cli.start import CrawlRequest, crawl, recrawl
 
     request = CrawlRequest(
-        urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest), rest["load_cookies"]
+        urls,
+        seeds,
+        output,
+        rest["config"],
+        given_settings(rest),
+        verbosity(rest),
+        rest["load_cookies"],
+        watch=watch_request(rest),
     )
     return crawl(request) if since is None else recrawl(since, request)
 
@@ -63,6 +71,7 @@ COMMAND = define_command(
             help="Read settings from a file such as crawl.toml. Options override it.",
         ),
         *crawl_options(),
+        *watch_options(),
     ],
     ("archiver crawl https://example.org/", "archive one host into collections/example.org"),
     ("archiver crawl --scope prefix https://example.org/blog/ -o blog", "archive one part of a site into ./blog"),
@@ -93,7 +102,8 @@ def _request(given: dict[str, Any]) -> "CrawlRequest":
     from archiver.cli.start import CrawlRequest
 
     cookies, trusted = given["load_cookies"], given["trust_settings"]
-    return CrawlRequest((), (), None, None, given_settings(given), verbosity(given), cookies, trusted)
+    watch = watch_request(given)
+    return CrawlRequest((), (), None, None, given_settings(given), verbosity(given), cookies, trusted, watch)
 
 
 RESUME = define_command(
@@ -103,7 +113,7 @@ RESUME = define_command(
 
     The settings are those of DIR/crawl.toml. Options override them and are written back.
     """,
-    [directory_argument(), *crawl_options(), TRUST],
+    [directory_argument(), *crawl_options(), *watch_options(), TRUST],
     ("archiver resume collections/example.org", "continue"),
     ("archiver resume collections/example.org --max-urls 100000 --rate 10", "continue with other settings"),
 )
@@ -163,7 +173,7 @@ RECRAWL = define_command(
     requests URLs of earlier crawls that are no longer linked. DIR/reports/changes.tsv lists what is new, changed, gone
     and unchanged. The database, settings and reports of earlier crawls are kept in DIR/crawls.
     """,
-    [directory_argument(), *crawl_options(), TRUST],
+    [directory_argument(), *crawl_options(), *watch_options(), TRUST],
     ("archiver recrawl collections/example.org", "archive the same site again, as it is today"),
     ("archiver recrawl collections/example.org --no-conditional", "request every body again"),
 )

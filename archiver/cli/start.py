@@ -34,6 +34,7 @@ from archiver.cli.options import combine_seed_settings, contact_warning, read_se
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
+from archiver.cli.watch.beside import WatchRequest, served
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
@@ -76,6 +77,7 @@ class CrawlRequest:
     verbosity: int
     cookies: tuple[str, ...] = ()  # files
     trusted: bool = False  # follow all of a crawl.toml that is there already
+    watch: WatchRequest | None = None  # serve the page of the crawl while it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     make_directory(directory)
     write_address(Layout(directory).database, settings.limits.frontier)
     new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
-    return run_and_report(directory, settings, request.verbosity, new)
+    return run_and_report(directory, settings, request, new)
 
 
 def resume(directory: Path, request: CrawlRequest) -> ExitCode:
@@ -164,7 +166,7 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     text = toml.render(settings) if given or newest is not own else ""
     loaded = load(request.cookies, settings)
     existing = ExistingCrawl(resume=layout.has_frontier(), text=text, read=read, cookies=loaded)
-    return run_and_report(directory, settings, request.verbosity, existing)
+    return run_and_report(directory, settings, request, existing)
 
 
 def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
@@ -202,7 +204,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
             f"{layout.earlier / left.stamp}"
         )
     write_address(layout.database, settings.limits.frontier, machine)
-    return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False))
+    return run_and_report(directory, settings, request, ExistingCrawl(resume=False))
 
 
 def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
@@ -273,8 +275,9 @@ def check_disk_space(directory: Path, settings: Settings) -> None:
         raise ArchiveError(shortage)
 
 
-def run_and_report(directory: Path, settings: Settings, verbosity: int, existing: ExistingCrawl) -> ExitCode:
+def run_and_report(directory: Path, settings: Settings, request: CrawlRequest, existing: ExistingCrawl) -> ExitCode:
     """Run the crawl in *directory* until it ends, write its reports, and print how it ended."""
+    verbosity = request.verbosity
     if verbosity > 0:
         log_to_stderr(debug=verbosity > 1)
     if verbosity > QUIET:
@@ -282,7 +285,7 @@ def run_and_report(directory: Path, settings: Settings, verbosity: int, existing
     if verbosity > SILENT and (warning := contact_warning(settings)):
         complain(warning)
     settings = within_open_files(settings)
-    with ExitStack() as stack:
+    with served(directory, request.watch), ExitStack() as stack:
         code = run_crawl(
             _opening(stack, directory, settings, existing),
             display_for(sys.stderr, verbosity),

@@ -52,11 +52,13 @@ def watch(places: Sequence[Path | str], **chosen: Any) -> ExitCode:
 
     def started(address: str) -> None:
         result(address)
-        say(f"archiver: watching {' and '.join(map(str, places))} at {address}; press Ctrl+C to stop")
+        end = "" if chosen["with_parent"] else "; press Ctrl+C to stop"
+        say(f"archiver: watch {' and '.join(map(str, places))} at {address}{end}")
         if chosen["opened"] and not webbrowser.open(address):
             complain(f"no browser found; open {address} yourself")
 
-    serve.run(crawls.places(places), listening, Commands(_explanation, report_page), started)
+    shown = crawls.places(places, may_be_new=chosen["with_parent"])
+    serve.run(shown, listening, Commands(_explanation, report_page), started)
     return ExitCode.DONE
 
 

@@ -367,8 +367,11 @@ def _holds_crawl(path: Path) -> bool:
     return layout.has_frontier() or layout.settings.exists()
 
 
-def places(named: Iterable[Path | str]) -> Crawls:
-    """Return the crawls at the places *named*: a directory, a folder of them, or an address. Raises `ConfigError`."""
+def places(named: Iterable[Path | str], *, may_be_new: bool = False) -> Crawls:
+    """Return the crawls at the places *named*: a directory, a folder of them, or an address. Raises `ConfigError`.
+
+    *may_be_new*: a directory is that of a crawl which has just been started.
+    """
     crawls, folders = list[NamedCrawl](), list[Path]()
     for place in named:
         if isinstance(place, str):
@@ -377,7 +380,7 @@ def places(named: Iterable[Path | str]) -> Crawls:
             raise ConfigError(f"{place} does not exist")
         elif not place.is_dir():
             raise ConfigError(f"{place} is not a directory")
-        elif _holds_crawl(place):
+        elif may_be_new or _holds_crawl(place):
             safe_paths.check_files(place)
             crawls.append(NamedCrawl.in_directory(place))
         else:

@@ -84,14 +84,25 @@ class WatchConnections:
 
 def run(crawls: Crawls, listening: Listening, commands: Commands, started: Callable[[str], None]) -> None:
     """Serve *crawls* until a signal; *started* receives the address of the page. Raises `ConfigError`."""
-    if not is_loopback(listening.address) and listening.users is None:
-        raise ConfigError(
-            f"--listen {listening.address}: other machines can reach it, so add --users FILE; "
-            "archiver watch --users FILE --add-user NAME makes it"
-        )
+    _check_users(listening)
     tls = _tls(listening)
     with _bound(listening) as sock, suppress(asyncio.CancelledError):
         asyncio.run(_serve(crawls, listening, commands, (sock, tls), started))
+
+
+def check_listening(listening: Listening) -> None:
+    """Raise `ConfigError` if the server could not listen."""
+    _check_users(listening)
+    with _bound(listening):
+        pass
+
+
+def _check_users(listening: Listening) -> None:
+    if not is_loopback(listening.address) and listening.users is None:
+        raise ConfigError(
+            f"{listening.address}: other machines can reach it, so name who may log in; "
+            "archiver watch --users FILE --add-user NAME makes a file of users"
+        )
 
 
 @contextmanager
