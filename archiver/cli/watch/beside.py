@@ -1,7 +1,7 @@
 """The control room beside a crawl: `archiver crawl --watch PORT` starts it as a process of its own.
 
-It reads what any other process can read, so its end, whatever the reason, changes nothing for the crawl. It ends when the
-pipe to its stdin closes: with the crawl, also with one that is killed.
+It reads what any other process can read, so its end, whatever the reason, changes nothing for the crawl. It ends when
+the pipe to its stdin closes: with the crawl, also with one that is killed.
 """
 
 import subprocess

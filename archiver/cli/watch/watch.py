@@ -143,11 +143,15 @@ COMMAND = define_command(
         ),
         click.Option(
             ["--role"],
-            type=click.Choice(list(Role)),
-            default=Role.OPERATOR,
+            type=click.Choice([role.value for role in Role]),
+            default=Role.OPERATOR.value,
             help="What --add-user allows: to look, to give orders too, or only to read /metrics. [default: operator]",
         ),
-        click.Option(["--with-parent"], is_flag=True, hidden=True),
+        click.Option(
+            ["--with-parent"],
+            is_flag=True,
+            help="For a program that starts this one: end with stdin, and take DIR as a crawl that is yet to begin.",
+        ),
     ],
     ("archiver watch collections/example.org", "show one crawl at http://127.0.0.1:8085/"),
     ("archiver watch collections --open", "show all crawls of a folder, and open the browser"),

@@ -7,7 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from archiver import __version__
+from archiver.collection import orders as giving
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.connection import Reader
@@ -30,6 +31,7 @@ BODY_TIME = 10.0  # seconds for a body to arrive
 SLOWEST = 30.0  # seconds in which a viewer takes an event
 MOST_STREAMS = 200
 MOST_ARGUMENTS = 100
+MOST_ORDERS = 8  # orders and previews at once; each waits some seconds for the crawl
 FOLDER = Path(__file__).with_name("pages")
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -69,6 +71,7 @@ class Room:
         self._starting = Starting(crawls.folders)
         self._streams = 0
         self._reports = asyncio.Lock()  # a report takes long, so one is made at a time
+        self._orders = asyncio.Semaphore(MOST_ORDERS)
         self._cookie = f"archiver_{serving.port}"  # cookies are shared by all ports of a host
         self._pages = {path.name: path.read_bytes() for path in FOLDER.glob("*.*") if path.suffix in KINDS}
 
@@ -91,6 +94,8 @@ class Room:
         app.router.add_post("/api/crawls/preview", self._preview_start)
         app.router.add_get(one, self._details)
         app.router.add_get(f"{one}/stream", self._stream)
+        app.router.add_post(f"{one}/orders", self._order)
+        app.router.add_post(f"{one}/preview", self._preview)
         app.router.add_get(f"{one}/{{what:[a-z]{{1,20}}}}", self._rows)
         app.on_shutdown.append(self._close)
         return app
@@ -238,6 +243,24 @@ class Room:
         finally:
             self._streams -= 1
         return response
+
+    async def _order(self, request: web.Request) -> web.Response:
+        session = self._operator(request)
+        crawl, (verb, arguments, undo) = await self._crawl(request), _ordered(await _body(request))
+        who = f"{session.name}@watch" if session.name else ""
+        async with self._orders:
+            given = await asyncio.to_thread(giving.give, crawl.named, verb, arguments, undo=undo, who=who)
+        crawl.stream.changed()
+        answer = given.order.answer if given.order.answered is not None else "not answered yet"
+        return _answer({"id": given.order.id, "answer": shown(answer, 10_000), "command": shown(given.command)})
+
+    async def _preview(self, request: web.Request) -> web.Response:
+        self._operator(request)
+        crawl, given = await self._crawl(request), _object(await _body(request))
+        verb, argument = _text(given, "verb"), _text(given, "argument")
+        async with self._orders:
+            found = await asyncio.to_thread(giving.preview, crawl.named, verb, argument)
+        return _answer({**asdict(found), "examples": list(map(shown, found.examples))})
 
     async def _preview_start(self, request: web.Request) -> web.Response:
         self._operator(request)

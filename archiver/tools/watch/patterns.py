@@ -14,7 +14,7 @@ from typing import Any
 from archiver import url
 from archiver.errors import ConfigError
 from archiver.frontier.connection import Reader
-from archiver.policy.url_forms import likeness
+from archiver.policy.url_forms import LONGEST_PATTERN, likeness
 from archiver.tools.watch.reading import LAST, MOST, SPAN, Json, shown
 
 SAMPLED = 20_000  # waiting URLs
@@ -65,9 +65,11 @@ def regex_of(shape: str) -> str:
     page, mark, query = shape.partition("?")
     start = page.find("/", 8)
     path = _pieces(page[start:])
+    is_cut = len(shape) >= LONGEST_PATTERN
     if not mark:
-        return f"^{re.escape(page[:start])}{path}$"
-    names = "".join(rf"(?=[^#]*[?&]{_pieces(name)}(?:[=&]|$))" for name in query.split("&"))
+        return f"^{re.escape(page[:start])}{path}{'' if is_cut else '$'}"
+    query = query.rpartition("&")[0] if is_cut else query
+    names = "".join(rf"(?=[^#]*[?&]{_pieces(name)}(?:[=&]|$))" for name in query.split("&") if name)
     return f"^{re.escape(page[:start])}{path}{names}\\?"
 
 

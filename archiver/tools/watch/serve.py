@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,7 @@ from archiver.tools.watch.users import Users
 MOST_CONNECTIONS = 400
 HEAD_TIME = 10.0  # seconds
 IDLE_TIME = 20.0
+THREADS = 24  # that read; orders, which wait long, take some of them
 ENDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -54,7 +56,9 @@ class _Closing(asyncio.Protocol):
 class WatchConnections:
     """Makes a handler for each connection, unless there are too many, and closes those that say nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_CONNECTIONS, head_time: float = HEAD_TIME) -> None:
+        self._most = most
+        self._head_time = head_time
         self._silent: set[web.RequestHandler] = set()
         self._server: web.Server | None = None
 
@@ -69,11 +73,11 @@ class WatchConnections:
     def __call__(self) -> asyncio.Protocol:
         """Return the handler of a new connection."""
         assert self._server is not None
-        if len(self._server.connections) >= MOST_CONNECTIONS:
+        if len(self._server.connections) >= self._most:
             return _Closing()
         handler = self._server()
         self._silent.add(handler)
-        asyncio.get_running_loop().call_later(HEAD_TIME, self._close, handler)
+        asyncio.get_running_loop().call_later(self._head_time, self._close, handler)
         return handler
 
     def _close(self, handler: web.RequestHandler) -> None:
@@ -180,6 +184,7 @@ async def _serve(
     runner = web.AppRunner(
         app, access_log=None, keepalive_timeout=IDLE_TIME, lingering_time=2.0, shutdown_timeout=2.0, max_headers=60
     )
+    loop.set_default_executor(ThreadPoolExecutor(THREADS))
     with _until(over, listening):
         await runner.setup()
         assert runner.server is not None
