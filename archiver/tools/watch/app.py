@@ -35,6 +35,11 @@ MOST_ORDERS = 8  # orders and previews at once; each waits some seconds for the 
 FOLDER = Path(__file__).with_name("pages")
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
+REPORTS = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,"><title>Reports</title><h1>Reports</h1>
+"""
+
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Heard = Callable[[web.Request], None]
 Explain = Callable[[NamedCrawl, str], list[str]]
@@ -281,8 +286,7 @@ class Room:
             f'<li><a href="/report/{each.id}">{escape(shown(each.named.title, 200))}</a></li>\n'
             for each in await self._crawls.all()
         )
-        text = f"<!doctype html><html lang=en><meta charset=utf-8><title>Reports</title><ul>\n{links}</ul></html>\n"
-        return web.Response(text=text, content_type="text/html")
+        return web.Response(text=f"{REPORTS}<ul>\n{links}</ul></html>\n", content_type="text/html")
 
     async def _report(self, request: web.Request) -> web.Response:
         self._session(request)

@@ -281,7 +281,8 @@ class Stream:
             while True:
                 if tail is not None:
                     found = await asyncio.to_thread(tail.look)
-                    self._take(found, int(seen[2]) if not look and seen is not None and seen[1] == found.file else 0)
+                    before = seen is not None and not look and seen[1] == found.file
+                    self._take(found, int(seen[2]) if before and seen is not None else 0, KEPT if not look else AT_ONCE)
                 if look % LOOKS_PER_LIVE == 0:
                     await self._look_at_live()
                 if look % LOOKS_PER_ORDERS == 0:
@@ -295,13 +296,13 @@ class Stream:
             if tail is not None:
                 tail.close()
 
-    def _take(self, found: NewLines, seen: int) -> None:
+    def _take(self, found: NewLines, seen: int, most: int) -> None:
         if found.file != self._file:
             self._kept.clear()
             self._file = found.file
         self._kept.extend(found.lines)
         fresh = [line for line in found.lines if line.end > seen]
-        self._send(list(self._viewers), fresh[-KEPT:] if seen == 0 and not self._last_live else fresh, found.dropped)
+        self._send(list(self._viewers), fresh[-most:], found.dropped)
 
     def _send(self, viewers: list[Viewer], lines: list[LoggedLine], dropped: int) -> None:
         for start in range(0, len(lines), KEPT):
