@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from archiver.collection.layout import Layout
+from archiver.collection.live import Live, write_live
 from archiver.model import ExitCode
 from fixtures import handmade_crawls
 from fixtures.command import archiver, ended, running, said
@@ -77,7 +79,9 @@ def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
             assert waiting == [server.url("/gate")]
             (host,) = room.rows(number, "hosts")["rows"]
             assert (host["key"], host["waiting"]) == (server.url(""), 1)
-            details = room.get(f"/api/crawls/{number}").json
+            details = until(lambda: room.get(f"/api/crawls/{number}").json, lambda found: found["live"])
+            assert details["live"]["state"] == "crawling"
+            assert details["live"]["waiting"] == 1
             assert details["settings"]["host-concurrency"] == "1"
             with room.stream(number, after=last) as stream:
                 gate.open()
@@ -190,9 +194,13 @@ def test_a_folder_with_200_crawls(tmp_path: Path) -> None:
         assert "c007" in rows[7]["warning"]
         assert len({row["id"] for row in rows}) == 200
         assert room.rows(rows[199]["id"], "hosts")["rows"]
-        live = {"version": 1, "written": time.time() + 60, "state": "crawling", "rate": 12.5, "waiting": 7}
-        (folder / "c003" / "live.json").write_text(json.dumps(live))
-        (found,) = [row for row in room.crawls if row["state"] == "crawling"]
+
+        def crawling() -> list[Any]:
+            live = Live(pid=1, written=time.time(), state="crawling", rate=12.5, waiting=7)
+            write_live(Layout(folder / "c003"), live)
+            return [row for row in room.crawls if row["state"] == "crawling"]
+
+        (found,) = until(crawling, bool)
         assert (found["name"], found["rate"], found["waiting"]) == ("c003", 12.5, 7)
 
 

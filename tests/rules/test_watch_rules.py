@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.collection.crawl_log import LogLine
+from archiver.collection.layout import Layout
 from archiver.config.option_types import PATTERN, Pattern
 from archiver.errors import ConfigError
 from archiver.frontier import totals
@@ -122,11 +123,13 @@ async def lines_of_first(viewer: Viewer) -> int:
 
 
 def test_one_reader_serves_all_viewers(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.log"
+    layout = Layout(tmp_path)
+    layout.make()
+    path = layout.log
     written(path, 0, KEPT + 20)
 
     async def main() -> None:
-        stream = Stream(path, None, lambda: 0)
+        stream = Stream(layout, lambda: 0)
         with stream.viewer() as first, stream.viewer() as second:
             one, two = first.events(), second.events()
             got, other = await anext(one), await anext(two)

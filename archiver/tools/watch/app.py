@@ -207,7 +207,7 @@ class Room:
 
     async def _found(self, crawl: WatchedCrawl, what: str, asked: ListQuery, address: str) -> Json:
         lists: dict[str, Callable[[Reader], Json]] = {
-            "hosts": lambda db: reading.hosts(db, asked, crawl.live(), time.time()),
+            "hosts": lambda db: reading.hosts(db, asked, crawl.live(), time.time(), quotas=crawl.named.quotas(db)),
             "queue": lambda db: reading.queue(db, asked),
             "urls": lambda db: reading.urls(db, asked),
             "rules": lambda db: reading.rules(crawl.named, db),

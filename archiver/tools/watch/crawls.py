@@ -33,7 +33,6 @@ from archiver.tools.watch.patterns import ProblemScan, patterns
 from archiver.tools.watch.reading import Json, shown
 from archiver.tools.watch.tail import Stream, read_live
 
-LIVE = "live.json"
 MOST = 2000  # crawls
 FIND_AGAIN = 5.0  # seconds
 SAMPLE = 5.0  # seconds between two points of the history
@@ -124,9 +123,7 @@ class WatchedCrawl:
         self.history = History()
         self.problems = ProblemScan()
         self.captures: dict[int, int] = {}  # in WARC files that are closed
-        layout = named.layout
-        live = None if layout is None else layout.directory / LIVE
-        self.stream = Stream(None if layout is None else layout.log, live, self._newest_order)
+        self.stream = Stream(named.layout, self._newest_order)
         self.lock = asyncio.Lock()  # of `problems`
         self.patterns = SlowAnswer(lambda: self._read(lambda db: patterns(db, random.Random())))  # noqa: S311
         self.verdict = SlowAnswer(lambda: self._read(self._verdict))
@@ -143,7 +140,7 @@ class WatchedCrawl:
     def live(self) -> Json | None:
         """Return what the running crawl says; None if none runs."""
         layout = self.named.layout
-        return None if layout is None else read_live(layout.directory / LIVE, time.time())
+        return None if layout is None else read_live(layout, time.time())
 
     def _newest_order(self) -> object:
         try:

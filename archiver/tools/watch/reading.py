@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.store import StoredFiles
@@ -24,6 +24,7 @@ from archiver.frontier.totals import BLOCKS_US
 from archiver.humanize import printable
 from archiver.policy import limits
 from archiver.policy.limits import ThrottleState
+from archiver.policy.quotas import NO_QUOTAS, Allowance, Quotas
 
 MOST = 500  # rows of an answer
 LONGEST = 4000  # characters of a URL
@@ -94,15 +95,48 @@ SORTED = {
     "name": ("key", "ASC"),
 }
 HOSTS = f"""
-SELECT id, key, waiting, archived, failed, not_before, robots, paused, blocked_since, probe_interval, failing_since,
-       rate, rate_limit, concurrency, slow_reason,
+SELECT id, key, waiting, archived, failed, not_before, robots, visited, received,
+       paused * CASE blocked_since WHEN 0 THEN 2 ELSE 1 END, probe_interval, failing_since,
        CASE WHEN waiting BETWEEN 1 AND {LATER - 1} THEN
-            (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting') END
+            (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting') END,
+       rate, rate_limit, concurrency, slow_reason
 FROM hosts WHERE {{}} ORDER BY {{}} {{}}, id LIMIT ?
 """  # noqa: S608 - a constant
 
 
-def hosts(db: Reader, asked: ListQuery, live: Json | None, now: float) -> Json:
+class _HostRow(NamedTuple):
+    id: int
+    key: str
+    waiting: int
+    archived: int
+    failed: int
+    not_before: float
+    robots: str
+    visited: int
+    received: int
+    paused: int
+    probe: float
+    failing: float
+    due: float | None  # of the first of its URLs; None: it has many, or none
+
+    def why(self, quota: Allowance, now: float) -> tuple[str, float | None]:
+        """Return what the host waits for, and until when if that is known."""
+        if not self.waiting:
+            return "", None
+        if self.paused:
+            return "refuses us, paused" if self.paused == BLOCKS_US else "needs a login", None
+        if quota.block:
+            return f"blocked by a person: {quota.block}", None
+        if reached := quota.reached(self.visited, self.received):
+            return f"held back by {reached}", None
+        if self.not_before > now:
+            return "asleep, next probe" if self.probe else "retry-after", self.not_before
+        if self.due is not None and self.due > now:
+            return "retry", self.due
+        return "" if self.robots == "known" else "robots.txt", None
+
+
+def hosts(db: Reader, asked: ListQuery, live: Json | None, now: float, *, quotas: Quotas = NO_QUOTAS) -> Json:
     """Return hosts with what each of them waits for; *live*: what the running crawl says."""
     column, way = SORTED.get(asked.sort, SORTED["waiting"])
     where, values = ["1 = 1"], list[object]()
@@ -115,37 +149,27 @@ def hosts(db: Reader, asked: ListQuery, live: Json | None, now: float) -> Json:
         values += [last[0], last[0], last[1]]
     rows = db.execute(HOSTS.format(" AND ".join(where), column, way), (*values, MOST + 1)).fetchall()
     known = {str(each.get("key")): each for each in (live or {}).get("hosts") or () if isinstance(each, dict)}
-    found = [_host(row, known.get(row[1], {}), now) for row in rows[:MOST]]
+    found = [_host(row, known.get(row[1], {}), quotas.of(row[1]), now) for row in rows[:MOST]]
     place = {"waiting": 2, "archived": 3, "failed": 4, "key": 1}[column]
     return {"rows": found, "next": _next(rows, lambda row: [row[place], row[0]])}
 
 
-def _host(row: Sequence[Any], live: Json, now: float) -> Json:
-    _, key, waiting, archived, failed, not_before, robots, paused, blocked, probe, failing, *others = row
-    *throttle, due = others
-    why, until = "", None
-    if waiting:
-        if paused:
-            why = "refuses us, paused" if (1 if blocked else 2) == BLOCKS_US else "needs a login"
-        elif not_before > now:
-            why, until = ("asleep, next probe" if probe else "retry-after"), not_before
-        elif due is not None and due > now:
-            why, until = "retry", due
-        elif robots != "known":
-            why = "robots.txt"
+def _host(row: Sequence[Any], live: Json, quota: Allowance, now: float) -> Json:
+    host, throttle = _HostRow(*row[:-4]), ThrottleState(*row[-4:])
+    why, until = host.why(quota, now)
     return {
-        "key": shown(key),
-        "waiting": waiting,
+        "key": shown(host.key),
+        "waiting": host.waiting,
         "active": live.get("active"),
-        "done": archived,
-        "failed": failed,
-        "rate": throttle[0] or None,
+        "done": host.archived,
+        "failed": host.failed,
+        "rate": throttle.rate or None,
         "until": until,
-        "why": why or str(live.get("why") or ""),
-        "slowed": shown(limits.slowed(ThrottleState(*throttle))),
-        "robots": robots,
-        "blocked": bool(paused),
-        "failing_since": failing or None,
+        "why": shown(why or live.get("why") or ""),
+        "slowed": shown(limits.slowed(throttle)),
+        "robots": host.robots,
+        "blocked": bool(quota.block),
+        "failing_since": host.failing or None,
     }
 
 

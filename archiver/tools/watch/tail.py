@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from archiver.collection.layout import Layout
+from archiver.collection.live import current_live, live_text
 from archiver.errors import ArchiveError
 from archiver.humanize import printable
 from archiver.storage import open_file
@@ -29,8 +31,6 @@ BLOCK = 1 << 20  # bytes of crawl.log that are read at once
 BACK = 512 << 10  # bytes before the end at which the first look begins
 LONGEST_LINE = 64 << 10
 LONGEST_TEXT = 4000  # characters of a field
-LONGEST_LIVE = 2 << 20  # bytes of live.json
-STALE = 3.0  # seconds after which live.json is that of a dead process
 LOOK = 0.25  # seconds between two looks at crawl.log
 LOOKS_PER_LIVE = 4
 LOOKS_PER_ORDERS = 12
@@ -138,19 +138,12 @@ class LogTail:
             self._file = None
 
 
-def read_live(path: Path, now: float) -> dict[str, Any] | None:
-    """Return what the crawl has written to live.json at *path*; None if no process runs it, or there is none."""
-    try:
-        with open_file(path) as file:
-            found = json.loads(file.read(LONGEST_LIVE + 1))
-    except (OSError, ArchiveError, ValueError, RecursionError):
+def read_live(layout: Layout, now: float) -> dict[str, Any] | None:
+    """Return what the running crawl has written to live.json; None if no process runs it, or there is none."""
+    found = current_live(layout, now)
+    if found is None:
         return None
-    if not isinstance(found, dict) or found.get("state") == "ended":
-        return None
-    written = found.get("written")
-    if not isinstance(written, int | float) or not now - STALE <= written <= now + 86_400:
-        return None
-    clean = tidy(found)
+    clean = tidy(json.loads(live_text(found)))
     return clean if isinstance(clean, dict) else None
 
 
@@ -225,9 +218,8 @@ class Viewer:
 class Stream:
     """The stream of one crawl. It reads only while someone watches."""
 
-    def __init__(self, log: Path | None, live: Path | None, orders: Callable[[], object]) -> None:
-        self._log = log
-        self._live = live
+    def __init__(self, layout: Layout | None, orders: Callable[[], object]) -> None:
+        self._layout = layout  # None: the crawl has no directory here
         self._orders = orders  # returns a value that changes with each order and answer
         self._viewers: set[Viewer] = set()
         self._kept: deque[LoggedLine] = deque(maxlen=KEPT)
@@ -274,7 +266,7 @@ class Stream:
             one.close()
 
     async def _run(self, seen: re.Match[str] | None) -> None:
-        tail = LogTail(self._log) if self._log is not None else None
+        tail = LogTail(self._layout.log) if self._layout is not None else None
         look = 0
         known: object = None
         try:
@@ -314,9 +306,9 @@ class Stream:
             dropped = 0
 
     async def _look_at_live(self) -> None:
-        if self._live is None:
+        if self._layout is None:
             return
-        found = await asyncio.to_thread(read_live, self._live, time.time())
+        found = await asyncio.to_thread(read_live, self._layout, time.time())
         text = json.dumps(found) if found is not None else ""
         if text and text != self._last_live:
             for one in self._viewers:
