@@ -76,8 +76,8 @@ def _warn_of_headers(known: SettingsByHost) -> None:
 
 
 def _read(name: str, now: float) -> Iterator[Cookie]:
-    from archiver.crawl.rules import public_suffix
     from archiver.frontier import cookies as cookie_rows
+    from archiver.policy.domains import public_suffix
 
     path = Path(name)
     try:

@@ -21,7 +21,7 @@ from archiver.model import ExitCode
 from archiver.storage import replace_file
 from archiver.tools.report import verdict
 from archiver.tools.report.crawl_part import CrawlPart
-from archiver.tools.report.report import Summary, report_lines
+from archiver.tools.report.report import Summary, read_summary, report_lines
 
 MAX_PATH = 4000  # characters of a path
 
@@ -84,7 +84,7 @@ def report_page(crawl: NamedCrawl) -> str:
     from archiver.tools.report import files, html
 
     with crawl.read() as db:
-        found = read_summary(db)
+        found = read_summary(db, quotas=crawl.quotas(db))
         found = replace(found, ending=_state(found, crawl, crawl.holder(db)))
         return "".join(html.render(files.read_report(crawl, db, found, time.time())))
 

@@ -5,6 +5,7 @@ crawls, the order is done at once, and the next run begins with it. See decision
 """
 
 import getpass
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,18 +16,22 @@ from typing import TYPE_CHECKING
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
-from archiver.config.live_settings import cores, with_block, with_exclude, with_live_values
+from archiver.config.live_settings import cores, with_block, with_exclude, with_include, with_live_values
 from archiver.config.option_types import PATTERN, Pattern
 from archiver.config.politeness_settings import HOSTS
 from archiver.config.secret_settings import in_common
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
-from archiver.frontier import machines
+from archiver.frontier import machines, url_lookup
 from archiver.frontier.address import host_name, shared_frontier, write_address
-from archiver.frontier.orders import excluding, table
+from archiver.frontier.orders import excluding, including, table
+from archiver.frontier.orders.including import Matches
 from archiver.frontier.orders.table import UNDO, NewOrder, Order, Verb
 from archiver.humanize import count, printable
+from archiver.policy.domains import scope_for
 from archiver.policy.quotas import Quotas
+from archiver.policy.scope import Moved, Scope
+from archiver.policy.seed_scopes import Scopes
 
 if TYPE_CHECKING:
     from archiver.frontier.connections import Worker
@@ -93,7 +98,7 @@ def checked(settings: Settings, verb: str, arguments: Sequence[str], *, undo: bo
         kind = Verb(verb)
     except ValueError:
         raise ConfigError(f"{printable(verb, 100)} is not an order; write one of {', '.join(Verb)}") from None
-    if undo and kind is not Verb.EXCLUDE:
+    if undo and kind not in {Verb.EXCLUDE, Verb.INCLUDE}:
         raise ConfigError(f"{kind} cannot be undone")
     return kind, _wanted(settings, kind, arguments, undo=undo)
 
@@ -112,6 +117,8 @@ def _wanted(settings: Settings, kind: Verb, arguments: Sequence[str], *, undo: b
     match kind:
         case Verb.EXCLUDE:
             return _exclude(settings, given, undo=undo)
+        case Verb.INCLUDE:
+            return _include(settings, given, undo=undo)
         case Verb.BLOCK | Verb.UNBLOCK:
             return _block(settings, given, undo=kind is Verb.UNBLOCK)
         case Verb.FIRST:
@@ -144,6 +151,43 @@ def _exclude(settings: Settings, regex: str, *, undo: bool) -> _Wanted:
         raise ConfigError(f"{printable(regex, LONGEST)} is not a rule of this crawl; its crawl.toml has them all")
     work = partial(_taken_back, regex=regex) if undo else partial(_excluded, regex=regex, matches=matches)
     return _Wanted("in force", partial(with_exclude, regex=regex, undo=undo), work)
+
+
+def _include(settings: Settings, regex: str, *, undo: bool) -> _Wanted:
+    matches = matching(regex)
+    if undo and regex not in settings.scope.include:
+        raise ConfigError(f"{printable(regex, LONGEST)} is not a rule of this crawl; its crawl.toml has them all")
+    work = partial(_taken_out if undo else _included, settings=settings, regex=regex, matches=matches)
+    return _Wanted("in force", partial(with_include, regex=regex, undo=undo), work)
+
+
+def _scope_with(settings: Settings, regex: str, moved: Sequence[Moved], *, undo: bool) -> Scope | Scopes:
+    """Return the scope as it is with the pattern *regex*; with *undo*, without it. *moved*: where seeds redirect to."""
+    scope = scope_for(with_include(settings, regex, undo=undo))
+    if settings.scope.redirects == "seeds":
+        scope.add_moved_seeds(moved)
+    return scope
+
+
+async def _included(frontier: "SqliteFrontier", settings: Settings, regex: str, matches: Matches) -> str:
+    scope = _scope_with(settings, regex, await frontier.seed_redirects(), undo=False)
+    number = await frontier.include(regex, matches, scope)
+    return f"{count(number, 'URL')} wait that rules had refused or excluded{_unknown(await frontier.links_not_kept())}"
+
+
+async def _taken_out(frontier: "SqliteFrontier", settings: Settings, regex: str, matches: Matches) -> str:
+    scope = _scope_with(settings, regex, await frontier.seed_redirects(), undo=True)
+    return f"{count(await frontier.take_out(regex, matches, scope), 'waiting URL')} excluded again"
+
+
+def _unknown(links: int) -> str:
+    """Say what cannot come back, because *links* were only counted when they were refused."""
+    if not links:
+        return ""
+    return (
+        f"; {links:,} refused links are not kept, and some may match; they come back when their pages are fetched "
+        "again: archiver retry DIR --status 2xx"
+    )
 
 
 def _block(settings: Settings, text: str, *, undo: bool) -> _Wanted:
@@ -192,12 +236,13 @@ async def _put_first(frontier: "SqliteFrontier", matches: Callable[[str], bool])
 class Preview:
     """What an order would do to the URLs that wait."""
 
-    matching: int  # waiting URLs that it would exclude
-    of: int  # waiting URLs that were looked at
+    matching: int  # waiting URLs that it would exclude or put first; refused and excluded ones that it would include
+    of: int  # such URLs that were looked at
     complete: bool  # these are all of them; if not, there was no time
     examples: tuple[str, ...]
     archived: int  # archived URLs that match too, and stay
     command: str  # what a person would type to do it
+    warning: str = ""  # what it cannot do
 
 
 def preview(crawl: NamedCrawl, verb: str, argument: str) -> Preview:
@@ -205,7 +250,10 @@ def preview(crawl: NamedCrawl, verb: str, argument: str) -> Preview:
 
     Takes up to twice `PREVIEW`. Raises `ConfigError` with one line if the order could not be given.
     """
-    kind, _ = checked(check_changeable(crawl), verb, (argument,), undo=False)
+    settings = check_changeable(crawl)
+    kind, _ = checked(settings, verb, (argument,), undo=False)
+    if kind is Verb.INCLUDE:
+        return _preview_include(crawl, settings, argument)
     if kind not in {Verb.EXCLUDE, Verb.FIRST}:
         raise ConfigError(f"{kind} has no preview")
     matches = matching(argument)
@@ -213,6 +261,19 @@ def preview(crawl: NamedCrawl, verb: str, argument: str) -> Preview:
         of, found, examples, complete = _counted(excluding.pages(db, excluding.WAITING, matches))
         _, archived, _, _ = _counted(excluding.pages(db, excluding.ARCHIVED, matches))
     return Preview(found, of, complete, tuple(examples), archived, command_of(crawl, verb, (argument,)))
+
+
+def _preview_include(crawl: NamedCrawl, settings: Settings, regex: str) -> Preview:
+    matches, command = matching(regex), command_of(crawl, Verb.INCLUDE, (regex,))
+    with crawl.read() as db:
+        scope = _scope_with(settings, regex, url_lookup.moved(db), undo=False)
+        excluded = including.excluded_pages(db, matches, scope)
+        refused = including.refused_pages(db, matches, scope)
+        rows = (excluding.Page(each.last, each.seen, each.found) for each in excluded)
+        links = (excluding.Page(1, each.seen, tuple((via, new.url) for new, via in each.found)) for each in refused)
+        of, found, examples, complete = _counted(itertools.chain(rows, links))
+        warning = _unknown(including.not_kept(db)).removeprefix("; ")
+    return Preview(found, of, complete, tuple(examples), 0, command, warning)
 
 
 def _counted(pages: Iterator[excluding.Page]) -> tuple[int, int, list[str], bool]:

@@ -67,6 +67,13 @@ def with_exclude(settings: Settings, regex: str, *, undo: bool) -> Settings:
     return replace(settings, scope=replace(settings.scope, exclude=kept))
 
 
+def with_include(settings: Settings, regex: str, *, undo: bool) -> Settings:
+    """Return *settings* with the pattern *regex* among those that include URLs; with *undo*, without it."""
+    known = settings.scope.include
+    kept = tuple(one for one in known if one != regex) if undo else tuple(dict.fromkeys((*known, regex)))
+    return replace(settings, scope=replace(settings.scope, include=kept))
+
+
 def with_block(settings: Settings, text: str, *, undo: bool) -> Settings:
     """Return *settings* with the hosts that match *text* among those that are not asked; with *undo*, without it."""
     pattern, known = HOSTS.parse(text), settings.politeness.block

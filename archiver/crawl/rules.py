@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 from archiver import __version__, url
 from archiver.collection.earlier_crawls import EarlierCrawls
@@ -40,16 +39,12 @@ from archiver.frontier.address import host_name
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import Cookie, PatternTally
 from archiver.policy import cookie_files
+from archiver.policy.domains import public_suffix, registered_domains, scope_for
 from archiver.policy.limits import GlobalLimits, GroupLimits
 from archiver.policy.schedule import Schedule
-from archiver.policy.scope import Scope
-from archiver.policy.seed_scopes import Scopes, scope_of
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
 from archiver.policy.traps import MOST_PATTERNS, Traps
 from archiver.storage import open_file, replace_file
-
-if TYPE_CHECKING:
-    from tldextract import TLDExtract
 
 
 def identity_of(settings: Settings) -> WarcIdentity:
@@ -126,37 +121,12 @@ def _logouts(settings: Settings) -> LogoutLinks | None:
     return LogoutLinks(pages, settings.scope.include, owners()) if pages else None
 
 
-def scope_for(settings: Settings) -> Scope | Scopes:
-    """Return the scope of the crawl."""
-    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed)}
-    return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
-
-
 async def learned_rules(settings: Settings, frontier: Frontier, secrets: Secrets | None = None) -> VisitRules:
     """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
     rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS), secrets)
     if settings.scope.redirects == "seeds":
         rules.scope.add_moved_seeds(await frontier.seed_redirects())
     return rules
-
-
-@cache
-def registered_domains() -> Callable[[str], str]:
-    """Return a function from host name to registered domain. It uses the list in tldextract, never the network."""
-    extract = _extract()
-    return lambda host: extract(host).top_domain_under_public_suffix or host
-
-
-@cache
-def _extract() -> "TLDExtract":
-    import tldextract  # noqa: PLC0415 - takes a fifth of a second, and few crawls need it
-
-    return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
-
-
-def public_suffix(host: str) -> str:
-    """Return the public suffix of *host*: by the list in tldextract, or else its last label (the list's rule `*`)."""
-    return _extract()(host).suffix or host.rpartition(".")[2]
 
 
 @cache

@@ -249,6 +249,12 @@ CREATE TABLE orders (                                  -- what people have told 
     answered  REAL                                     -- NULL: not every crawler has taken it up yet
 ) STRICT;
 
+CREATE TABLE included (                                -- URLs that an order to include brought back: see frontier/orders/including.py
+    url  INTEGER PRIMARY KEY REFERENCES urls (id),
+    rule TEXT    NOT NULL,                             -- the regular expression
+    note TEXT    NOT NULL                              -- by what the URL was excluded before
+) STRICT;
+
 CREATE TABLE machines (                                -- directories that crawl together: see frontier/machines.py
     name      TEXT NOT NULL PRIMARY KEY,               -- part of the names of its crawlers and WARC files
     directory TEXT NOT NULL,                           -- where it is: host:/path

@@ -45,11 +45,6 @@ ORDER BY released = 0, barren = 0, id DESC LIMIT ?
 """
 
 ASKED_TWICE = "UPDATE urls SET requeued = requeued + 1 WHERE id = ?"
-MOVED = """
-SELECT urls.url, origin.url
-FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS origin ON origin.id = seeds.url
-WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
-"""  # where redirects of seeds led, and which seeds
 
 
 def save_tallies(db: Connection, settlements: Iterable[Settlement]) -> None:

@@ -6,7 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from archiver.frontier import captures, cookies, hosts, leases, links, machines, outcomes, retry, settle, url_queue
+from archiver.frontier import (
+    captures,
+    cookies,
+    hosts,
+    leases,
+    links,
+    machines,
+    outcomes,
+    retry,
+    settle,
+    url_lookup,
+    url_queue,
+)
 from archiver.frontier.connection import Connection
 from archiver.frontier.connections import Database, ViewRows, execute
 from archiver.frontier.hosts import queue_robots
@@ -351,7 +363,7 @@ class SqliteFrontier(ViewRows, StoredOrders):
 
     async def seed_redirects(self) -> list[tuple[str, str]]:
         """Return (target, seed) for the redirects of seeds."""
-        return [(str(row[0]), str(row[1])) for row in await self._rows(settle.MOVED)]
+        return await self._read(url_lookup.moved)
 
     async def files(self) -> list[FileRow]:
         """Return all WARC files of this machine."""

@@ -208,9 +208,16 @@ def refused_without_trace(db: Reader, key: str) -> list[tuple[str, int]]:
     return list(db.execute(rows, (key,)))
 
 
+MOVED = """
+SELECT urls.url, origin.url
+FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS origin ON origin.id = seeds.url
+WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
+"""  # where redirects of seeds led, and which seeds
+
+
 def moved(db: Reader) -> list[tuple[str, str]]:
     """Return the places to which redirects of seeds led, each with its seed."""
-    return list(db.execute(settle.MOVED))
+    return list(db.execute(MOVED).fetchall())
 
 
 def learned(db: Reader, most: int) -> list[PatternTally]:

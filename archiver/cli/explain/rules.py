@@ -12,13 +12,14 @@ from archiver.cli.explain.text import HostSetting, RuleDecision, RuleVerdict
 from archiver.config.scope_settings import ScopeSettings
 from archiver.config.secret_settings import without_secrets
 from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of
-from archiver.crawl.rules import registered_domains, visit_rules_of
+from archiver.crawl.rules import visit_rules_of
 from archiver.crawl.visit import judged, refusal
 from archiver.errors import Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.fetch.request import user_agent
 from archiver.frontier.url_lookup import HostState, UrlRow
 from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Link, NewUrl, PatternTally, Refusal, State
+from archiver.policy.domains import registered_domains
 from archiver.policy.robots import Rules, product_token
 from archiver.policy.scope import Moved, Scope, is_guess
 from archiver.policy.seed_scopes import Scopes

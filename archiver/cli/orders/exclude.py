@@ -1,4 +1,4 @@
-"""`archiver exclude` and `archiver first`: exclude the waiting URLs that match a pattern, or fetch them first."""
+"""`archiver exclude`, `include` and `first`: take out, bring in or put first the URLs that match a pattern."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command
 from archiver.cli.orders.giving import give_and_print
 from archiver.cli.terminal import results
-from archiver.collection.orders import preview
+from archiver.collection.orders import Preview, preview
 from archiver.errors import ConfigError
 from archiver.frontier.orders.table import Verb
 from archiver.humanize import printable
@@ -19,14 +19,34 @@ LONGEST = 2000  # characters of a URL
 
 def exclude(place: Path | str, regex: str, *, dry_run: bool, undo: bool) -> ExitCode:
     """Exclude URLs of the crawl at *place* that match *regex*; or say which, or take that back."""
-    if dry_run and undo:
-        raise ConfigError("--dry-run cannot be used with --undo")
-    if not dry_run:
+    if not _looks(dry_run=dry_run, undo=undo):
         return give_and_print(place, Verb.EXCLUDE, (regex,), undo=undo)
     found = preview(named_crawl(place), Verb.EXCLUDE, regex)
-    of = f"{found.of:,}" if found.complete else f"the first {found.of:,}"
-    head = f"{found.matching:,} of {of} waiting URLs would be excluded; {found.archived:,} archived URLs match too"
-    results((f"{head}, and stay", *(printable(address, LONGEST) for address in found.examples)))
+    head = f"{_part(found)} waiting URLs would be excluded; {found.archived:,} archived URLs match too, and stay"
+    return _show(head, found)
+
+
+def include(place: Path | str, regex: str, *, dry_run: bool, undo: bool) -> ExitCode:
+    """Bring URLs that match *regex* into the crawl at *place*; or say which, or take that back."""
+    if not _looks(dry_run=dry_run, undo=undo):
+        return give_and_print(place, Verb.INCLUDE, (regex,), undo=undo)
+    found = preview(named_crawl(place), Verb.INCLUDE, regex)
+    warning = f"; {found.warning}" if found.warning else ""
+    return _show(f"{_part(found)} refused and excluded URLs would wait{warning}", found)
+
+
+def _looks(*, dry_run: bool, undo: bool) -> bool:
+    if dry_run and undo:
+        raise ConfigError("--dry-run cannot be used with --undo")
+    return dry_run
+
+
+def _part(found: Preview) -> str:
+    return f"{found.matching:,} of {'' if found.complete else 'the first '}{found.of:,}"
+
+
+def _show(head: str, found: Preview) -> ExitCode:
+    results((head, *(printable(address, LONGEST) for address in found.examples)))
     return ExitCode.DONE
 
 
@@ -54,6 +74,33 @@ COMMAND = define_command(
     ("archiver exclude collections/example.org '/calendar/' --dry-run", "look what a rule would exclude"),
     ("archiver exclude collections/example.org '/calendar/'", "exclude it"),
     ("archiver exclude collections/example.org '/calendar/' --undo", "take that back"),
+)
+
+INCLUDE = define_command(
+    "include",
+    include,
+    """Bring URLs into a crawl that its rules leave out.
+
+    REGEX becomes a rule of DIR/crawl.toml, as --include would. A running crawl takes it up within seconds. Then what
+    the crawl knows is judged again: URLs that archiver exclude took out and no rule excludes any more, and refused
+    links. Those that match and are accepted wait. Rules that exclude, limits of depth and robots.txt still hold.
+
+    Of refused links a sample is kept, a thousand per rule and host. The others come back only when their pages are
+    fetched again: archiver retry DIR --status 2xx, or archiver recrawl DIR. Prints how many that are.
+    """,
+    [
+        crawl_argument(),
+        click.Argument(["regex"], metavar="REGEX"),
+        click.Option(["--dry-run"], is_flag=True, help="Print what would wait, and change nothing."),
+        click.Option(
+            ["--undo"],
+            is_flag=True,
+            help="Remove the rule, and exclude the waiting URLs that it brought in. What was fetched stays.",
+        ),
+    ],
+    ("archiver include collections/example.org '//docs\\.example\\.net/' --dry-run", "look what a rule would bring in"),
+    ("archiver include collections/example.org '//docs\\.example\\.net/'", "fetch it"),
+    ("archiver include collections/example.org '//docs\\.example\\.net/' --undo", "take that back"),
 )
 
 FIRST = define_command(

@@ -11,17 +11,25 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from archiver.collection.layout import Layout
-from archiver.config.live_settings import OF_THE_MACHINE, live_values, with_block, with_exclude, with_live_values
+from archiver.config.live_settings import (
+    OF_THE_MACHINE,
+    live_values,
+    with_block,
+    with_exclude,
+    with_include,
+    with_live_values,
+)
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.budget import Budget
 from archiver.crawl.dispatcher import Dispatcher
 from archiver.crawl.requests import RequestLimits, Requests
-from archiver.crawl.rules import CurrentRules, GroupsOfHosts, scope_for, settings_now, with_seeds
+from archiver.crawl.rules import CurrentRules, GroupsOfHosts, settings_now, with_seeds
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.visit_rules import HostVisitRules
 from archiver.fetch.private_networks import AddressGuard
 from archiver.frontier.orders.table import UNDO, Order, Verb
 from archiver.frontier.port import Frontier
+from archiver.policy.domains import scope_for
 from archiver.policy.quotas import Quotas
 from archiver.policy.schedule import Schedule
 
@@ -62,6 +70,8 @@ def _with_order(settings: Settings, order: Order) -> Settings:
             return with_live_values(settings, order.arguments)
         case Verb.EXCLUDE:
             return with_exclude(settings, order.arguments[0], undo=UNDO in order.arguments[1:])
+        case Verb.INCLUDE:
+            return with_include(settings, order.arguments[0], undo=UNDO in order.arguments[1:])
         case Verb.BLOCK | Verb.UNBLOCK:
             return with_block(settings, order.arguments[0], undo=order.verb == Verb.UNBLOCK)
     return settings

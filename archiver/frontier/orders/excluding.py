@@ -67,7 +67,7 @@ def pages(db: Reader, sql: str, matches: Callable[[str], bool]) -> Iterator[Page
 def exclude(db: Connection, rows: Sequence[int], regex: str) -> int:
     """Exclude those of *rows* that wait, and return how many."""
     count = db.execute(EXCLUDE, (Failure.RULE.value, note_of(regex), json.dumps(rows))).rowcount
-    _changed(db)
+    changed(db)
     return count
 
 
@@ -80,18 +80,18 @@ def excluded(db: Reader, regex: str, after: int) -> list[int]:
 def take_back(db: Connection, rows: Sequence[int]) -> int:
     """Let those of *rows* wait that are excluded, and return how many."""
     count = db.execute(TAKE_BACK, (json.dumps(rows),)).rowcount
-    _changed(db)
+    changed(db)
     return count
 
 
 def put_first(db: Connection, rows: Sequence[int]) -> int:
     """Let those of *rows* that wait go before all pages, and return how many."""
     count = db.execute(PUT_FIRST, (json.dumps(rows),)).rowcount
-    _changed(db)
+    changed(db)
     return count
 
 
-def _changed(db: Connection) -> None:
+def changed(db: Connection) -> None:
     """Let crawlers read the queue of their hosts again, and forget what they know of links."""
     for name in ("links", "orders"):
         Revision(name).raise_by_one(db)

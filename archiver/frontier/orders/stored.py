@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from archiver.frontier.connections import Database, Runs
-from archiver.frontier.orders import excluding, table
+from archiver.frontier.orders import excluding, including, table
 from archiver.frontier.orders.table import NewOrder, Order
+from archiver.policy.scope import Scope
+from archiver.policy.seed_scopes import Scopes
 
 ASK_EVERY = 0.1  # seconds between two looks at an order that is not answered
 
@@ -60,6 +62,33 @@ class StoredOrders(Runs):
             after = rows[-1]
             count += await self._write(excluding.take_back, rows)
         return count
+
+    async def include(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
+        """Let refused and excluded URLs wait that match *regex* and that *scope* accepts; return how many."""
+        count, after, last = 0, 0, ""
+        while (excluded := await self._read(including.excluded_page, after, matches, scope)).last:
+            after = excluded.last
+            if excluded.found:
+                count += await self._write(including.revive, [row for row, _ in excluded.found], regex)
+        while (refused := await self._read(including.refused_page, last, matches, scope)).last:
+            last = refused.last
+            if refused.found:
+                count += await self._write(including.add, refused.found)
+        return count
+
+    async def take_out(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
+        """Exclude the waiting URLs that *regex* brought in, by the *scope* without it, and return how many."""
+        after = count = 0
+        while (page := await self._read(including.waiting_page, regex, after, matches, scope)).last:
+            after = page.last
+            if page.found:
+                count += await self._write(including.take_out, page.found)
+        await self._write(including.forget, regex)
+        return count
+
+    async def links_not_kept(self) -> int:
+        """Return the number of refused links that are only counted."""
+        return await self._read(including.not_kept)
 
     async def amend_answer(self, row: int, answer: str) -> None:
         """Replace the answer to the order in *row*."""

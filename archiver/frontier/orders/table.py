@@ -23,6 +23,7 @@ class Verb(StrEnum):
     GO = "go"
     SET = "set"
     EXCLUDE = "exclude"
+    INCLUDE = "include"
     BLOCK = "block"
     UNBLOCK = "unblock"
     FIRST = "first"

@@ -134,7 +134,8 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount], quotas: Quotas = NO_Q
 
 def _excluded(db: Reader) -> tuple[tuple[str, int], ...]:
     """Return the regular expressions of orders, and how many URLs each has excluded."""
-    return tuple((note.removeprefix(note_of("")), urls) for note, urls in outcomes.excluded_by_orders(db))
+    found = outcomes.excluded_by_orders(db)
+    return tuple((note.removeprefix(note_of("")), urls) for note, urls in found if note.startswith(note_of("")))
 
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
