@@ -58,6 +58,7 @@ OWNERS = {
     "aiohttp": {"fetch", "tools/watch"},
     "aiosqlite": {"frontier"},
     "click": {"cli"},
+    "prometheus_client": {"tools"},
     "python_socks": {"fetch"},
     "uvloop": {"crawl", "cli"},
     "ada_url": {"url"},

@@ -17,6 +17,7 @@ from archiver.cli.options import (
     verbosity_options,
 )
 from archiver.cli.watch.beside import watch_options, watch_request
+from archiver.cli.watch.metrics import metrics_options, metrics_request
 from archiver.config.secret_settings import OF_EACH_MACHINE
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, s
         verbosity(rest),
         rest["load_cookies"],
         watch=watch_request(rest),
+        metrics=metrics_request(rest),
     )
     return crawl(request) if since is None else recrawl(since, request)
 
@@ -72,6 +74,7 @@ COMMAND = define_command(
         ),
         *crawl_options(),
         *watch_options(),
+        *metrics_options(),
     ],
     ("archiver crawl https://example.org/", "archive one host into collections/example.org"),
     ("archiver crawl --scope prefix https://example.org/blog/ -o blog", "archive one part of a site into ./blog"),
@@ -84,6 +87,7 @@ COMMAND = define_command(
         "archiver crawl --exclude '/calendar/' --max-depth 5 --max-time 3600 https://example.org/",
         "leave out a part of the site, and stop after an hour",
     ),
+    ("archiver crawl --metrics 9321 https://example.org/", "serve metrics at http://127.0.0.1:9321/metrics"),
     (
         "archiver crawl --since collections/example.org https://example.org/news/",
         "crawl a site again from another seed",
@@ -102,8 +106,8 @@ def _request(given: dict[str, Any]) -> "CrawlRequest":
     from archiver.cli.start import CrawlRequest
 
     cookies, trusted = given["load_cookies"], given["trust_settings"]
-    watch = watch_request(given)
-    return CrawlRequest((), (), None, None, given_settings(given), verbosity(given), cookies, trusted, watch)
+    watch, metrics = watch_request(given), metrics_request(given)
+    return CrawlRequest((), (), None, None, given_settings(given), verbosity(given), cookies, trusted, watch, metrics)
 
 
 RESUME = define_command(
@@ -113,7 +117,7 @@ RESUME = define_command(
 
     The settings are those of DIR/crawl.toml. Options override them and are written back.
     """,
-    [directory_argument(), *crawl_options(), *watch_options(), TRUST],
+    [directory_argument(), *crawl_options(), *watch_options(), *metrics_options(), TRUST],
     ("archiver resume collections/example.org", "continue"),
     ("archiver resume collections/example.org --max-urls 100000 --rate 10", "continue with other settings"),
 )
@@ -123,7 +127,8 @@ def _join(address: str, output: Path | None, name: str, **rest: Any) -> int:
     from archiver.cli.start import CrawlRequest, join
 
     given, cookies = given_settings(rest), ()
-    request = CrawlRequest((), (), output, rest["config"], given, verbosity(rest), cookies, rest["trust_settings"])
+    metrics, trusted = metrics_request(rest), rest["trust_settings"]
+    request = CrawlRequest((), (), output, rest["config"], given, verbosity(rest), cookies, trusted, None, metrics)
     return join(address, name, request)
 
 
@@ -147,6 +152,7 @@ JOIN = define_command(
         ),
         *setting_options(OF_EACH_MACHINE - {"frontier"}),
         *verbosity_options(),
+        *metrics_options(),
         TRUST,
     ],
     ("archiver join postgresql://crawl@db.example/crawl", "crawl on this machine too"),
@@ -173,7 +179,7 @@ RECRAWL = define_command(
     requests URLs of earlier crawls that are no longer linked. DIR/reports/changes.tsv lists what is new, changed, gone
     and unchanged. The database, settings and reports of earlier crawls are kept in DIR/crawls.
     """,
-    [directory_argument(), *crawl_options(), *watch_options(), TRUST],
+    [directory_argument(), *crawl_options(), *watch_options(), *metrics_options(), TRUST],
     ("archiver recrawl collections/example.org", "archive the same site again, as it is today"),
     ("archiver recrawl collections/example.org --no-conditional", "request every body again"),
 )

@@ -35,6 +35,7 @@ from archiver.cli.progress import display_for
 from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
 from archiver.cli.watch.beside import WatchRequest, served
+from archiver.cli.watch.metrics import MetricsRequest, metrics_served
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
@@ -78,6 +79,7 @@ class CrawlRequest:
     cookies: tuple[str, ...] = ()  # files
     trusted: bool = False  # follow all of a crawl.toml that is there already
     watch: WatchRequest | None = None  # serve the page of the crawl while it runs
+    metrics: MetricsRequest | None = None  # serve the metrics of the crawl while it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,7 @@ def run_and_report(directory: Path, settings: Settings, request: CrawlRequest, e
         complain(warning)
     settings = within_open_files(settings)
     with served(directory, request.watch), ExitStack() as stack:
+        stack.enter_context(metrics_served(directory, request.metrics, quiet=verbosity <= QUIET))
         code = run_crawl(
             _opening(stack, directory, settings, existing),
             display_for(sys.stderr, verbosity),

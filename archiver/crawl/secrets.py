@@ -70,13 +70,18 @@ def _read(sources: Iterable[SecretSource]) -> Secrets:
     values: dict[SecretSource, str] = {}
     for source in sources:
         if source not in values:
-            value = _READERS[source.kind](source)
-            if not value:
-                raise ConfigError(f"{source} is empty; put the secret there")
-            if any(letter < " " or letter == "\x7f" for letter in value):
-                raise ConfigError(f"{source}: the secret has control characters; write it on one line of text")
-            values[source] = value
+            values[source] = read_source(source)
     return Secrets(values)
+
+
+def read_source(source: SecretSource) -> str:
+    """Return the secret of *source*. Raises `ConfigError` if it is missing."""
+    value = _READERS[source.kind](source)
+    if not value:
+        raise ConfigError(f"{source} is empty; put the secret there")
+    if any(letter < " " or letter == "\x7f" for letter in value):
+        raise ConfigError(f"{source}: the secret has control characters; write it on one line of text")
+    return value
 
 
 def _of_environment(source: SecretSource) -> str:

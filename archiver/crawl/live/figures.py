@@ -18,7 +18,7 @@ from archiver.policy.retry import NetworkState
 from archiver.policy.schedule import Schedule
 
 LOOK_SHARE = 200  # the hosts are looked at for at most a 200th of the time
-HELD = frozenset(("login", "refuses us", "limit reached"))  # reasons for which nothing starts in this run
+HELD = frozenset(("login", "refuses us", "limit reached", "blocked"))  # reasons for which nothing starts in this run
 ASLEEP = "asleep, next probe"
 STATM = Path("/proc/self/statm")  # Linux: sizes of this process in pages; the second is that in memory
 

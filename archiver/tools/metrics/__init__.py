@@ -1,0 +1,1 @@
+"""Metrics of a crawl for Prometheus and other programs that read OpenMetrics."""
