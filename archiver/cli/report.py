@@ -79,16 +79,6 @@ def report(place: Path | str, request: ReportRequest) -> ExitCode:
     return ExitCode.DONE
 
 
-def report_page(crawl: NamedCrawl) -> str:
-    """Return the report of *crawl* as it stands, as one HTML page."""
-    from archiver.tools.report import files, html
-
-    with crawl.read() as db:
-        found = read_summary(db, quotas=crawl.quotas(db))
-        found = replace(found, ending=_state(found, crawl, crawl.holder(db)))
-        return "".join(html.render(files.read_report(crawl, db, found, time.time())))
-
-
 def _state(found: Summary, crawl: NamedCrawl, holder: Holder | None) -> str:
     """Return that the crawl is running, or how it ended."""
     if holder:

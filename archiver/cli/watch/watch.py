@@ -14,7 +14,6 @@ import click
 from archiver.cli.explain import explained
 from archiver.cli.explain.text import explanation_lines
 from archiver.cli.options import define_command, place_of
-from archiver.cli.report import report_page
 from archiver.cli.terminal import complain, log_to_stderr, result, say
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ConfigError
@@ -33,7 +32,6 @@ def watch(places: Sequence[Path | str], **chosen: Any) -> ExitCode:
     if not places:
         raise ConfigError("no crawl: name one, or a folder of them; for example: archiver watch collections")
     from archiver.tools.watch import crawls, serve
-    from archiver.tools.watch.app import Commands
 
     logging.getLogger("archiver").setLevel(logging.WARNING)
     log_to_stderr(debug=False)
@@ -58,7 +56,7 @@ def watch(places: Sequence[Path | str], **chosen: Any) -> ExitCode:
             complain(f"no browser found; open {address} yourself")
 
     shown = crawls.places(places, may_be_new=chosen["with_parent"])
-    serve.run(shown, listening, Commands(_explanation, report_page), started)
+    serve.run(shown, listening, _explanation, started)
     return ExitCode.DONE
 
 

@@ -24,7 +24,8 @@ from archiver.tools.watch import patterns, reading
 from archiver.tools.watch.crawls import Crawls, WatchedCrawl
 from archiver.tools.watch.guard import HEADERS, REPORT_POLICY, Asking, Guard, LoggedIn, RefusedError, is_loopback
 from archiver.tools.watch.reading import Json, ListQuery, shown
-from archiver.tools.watch.starting import Starting
+from archiver.tools.watch.starting import Starting, printed
+from archiver.tools.watch.threads import in_thread
 
 LARGEST_BODY = 64 << 10
 BODY_TIME = 10.0  # seconds for a body to arrive
@@ -42,16 +43,7 @@ REPORTS = """<!doctype html>
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Heard = Callable[[web.Request], None]
-Explain = Callable[[NamedCrawl, str], list[str]]
-Report = Callable[[NamedCrawl], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Commands:
-    """What commands of archiver do, which the page can do too."""
-
-    explain: Explain  # the lines that `archiver explain` prints
-    report: Report  # the page that `archiver report --html` prints
+Explain = Callable[[NamedCrawl, str], list[str]]  # the lines that `archiver explain` prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +60,11 @@ class Serving:
 class Room:
     """The control room."""
 
-    def __init__(self, crawls: Crawls, guard: Guard, serving: Serving, commands: Commands) -> None:
+    def __init__(self, crawls: Crawls, guard: Guard, serving: Serving, explain: Explain) -> None:
         self._crawls = crawls
         self._guard = guard
         self._serving = serving
-        self._commands = commands
+        self._explain = explain
         self._starting = Starting(crawls.folders)
         self._streams = 0
         self._reports = asyncio.Lock()  # a report takes long, so one is made at a time
@@ -191,7 +183,7 @@ class Room:
     async def _list(self, request: web.Request) -> web.Response:
         self._session(request)
         crawls = await self._crawls.all()
-        return _answer({"crawls": await asyncio.to_thread(lambda: [each.summary() for each in crawls])})
+        return _answer({"crawls": await in_thread(lambda: [each.summary() for each in crawls])})
 
     async def _details(self, request: web.Request) -> web.Response:
         self._session(request)
@@ -226,7 +218,7 @@ class Room:
             case "suggest":
                 return patterns.suggestions(address)
             case "explain":
-                return {"lines": await asyncio.to_thread(self._commands.explain, crawl.named, address)}
+                return {"lines": await in_thread(self._explain, crawl.named, address)}
         raise RefusedError(404, "there is no such list")
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
@@ -292,8 +284,10 @@ class Room:
         self._session(request)
         crawl = await self._crawl(request)
         async with self._reports:
-            page = await asyncio.to_thread(self._commands.report, crawl.named)
-        return web.Response(text=page, content_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+            page = await printed("report", "--html", "--", crawl.named.name)
+        return web.Response(
+            body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": REPORT_POLICY}
+        )
 
 
 def _middleware(check: Callable[[web.Request], None], heard: Heard) -> Middleware:

@@ -32,14 +32,16 @@ from archiver.tools.watch import reading
 from archiver.tools.watch.patterns import ProblemScan, patterns
 from archiver.tools.watch.reading import Json, shown
 from archiver.tools.watch.tail import Stream, read_live
+from archiver.tools.watch.threads import in_thread
 
 MOST = 2000  # crawls
+READERS = 8  # queries of one crawl at once
 FIND_AGAIN = 5.0  # seconds
 SAMPLE = 5.0  # seconds between two points of the history
 POINTS = 120
 SHARE = 20.0  # a slow answer is used for so many times as long as it took
 FRESH = 5.0  # … but at least for so many seconds
-PATIENCE = 0.25  # seconds that a request waits for a slow answer that is not known yet
+PATIENCE = 0.1  # seconds that a request waits for a slow answer that is not known yet
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ class SlowAnswer:
     async def _work(self) -> None:
         start = time.monotonic()
         try:
-            self._found, self._failed = await asyncio.to_thread(self._find), None
+            self._found, self._failed = await in_thread(self._find), None
         except (ArchiveError, ConfigError) as error:
             self._failed = error
         finally:
@@ -125,6 +127,7 @@ class WatchedCrawl:
         self.captures: dict[int, int] = {}  # in WARC files that are closed
         self.stream = Stream(named.layout, self._newest_order)
         self.lock = asyncio.Lock()  # of `problems`
+        self._readers = asyncio.Semaphore(READERS)
         self.patterns = SlowAnswer(lambda: self._read(lambda db: patterns(db, random.Random())))  # noqa: S311
         self.verdict = SlowAnswer(lambda: self._read(self._verdict))
         self._row: tuple[object, Json] = (None, {})
@@ -135,7 +138,8 @@ class WatchedCrawl:
 
     async def read(self, ask: Callable[[Reader], T]) -> T:
         """Return *ask* of the database, in a thread."""
-        return await asyncio.to_thread(self._read, ask)
+        async with self._readers:
+            return await in_thread(self._read, ask)
 
     def live(self) -> Json | None:
         """Return what the running crawl says; None if none runs."""
@@ -162,7 +166,7 @@ class WatchedCrawl:
 
     async def details(self) -> Json:
         """Return everything about the crawl but its lists."""
-        live = await asyncio.to_thread(self.live)
+        live = await in_thread(self.live)
         found = await self.read(self._details)
         known = await self.verdict.get()
         unknown = {"text": "still being read", "trouble": False, "findings": []}
@@ -302,7 +306,7 @@ class Crawls:
 
     async def find(self) -> None:
         """Look through the folders for crawls."""
-        places = await asyncio.to_thread(lambda: list(self._places()))
+        places = await in_thread(lambda: list(self._places()))
         for gone in set(self._found) - set(places):
             self._found.pop(gone).close()
         new = {place: self._found.get(place) or WatchedCrawl(NamedCrawl.in_directory(place)) for place in places}
@@ -344,7 +348,7 @@ class Crawls:
         """Note the rates of running crawls, for ever."""
         while True:
             for each in await self.all():
-                each.history.add(await asyncio.to_thread(each.live))
+                each.history.add(await in_thread(each.live))
             await asyncio.sleep(SAMPLE)
 
     def close(self) -> None:

@@ -8,13 +8,14 @@ import random
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from archiver import url
 from archiver.errors import ConfigError
 from archiver.frontier.connection import Reader
-from archiver.policy.url_forms import LONGEST_PATTERN, likeness
+from archiver.policy.url_forms import LONGEST_PATTERN, pattern
 from archiver.tools.watch.reading import LAST, MOST, SPAN, Json, shown
 
 SAMPLED = 20_000  # waiting URLs
@@ -24,6 +25,7 @@ QUEUES = 40  # hosts whose queues are looked at
 PORTION = 0.2  # seconds of a scan for one request
 AGAIN = 60.0  # seconds after which a scan that is done begins again
 MOST_GROUPS = 20_000
+MOST_SHAPES = 5000
 _PART = re.compile(r"N|H|[^NH]+")
 
 WAITING_AT = (
@@ -36,28 +38,36 @@ END_OF_QUEUE = "SELECT id, url FROM urls WHERE host = ? AND state = 'waiting' OR
 
 def patterns(db: Reader, chance: random.Random) -> Json:
     """Return the patterns of a sample of the URLs that wait, most frequent first, each with an example."""
-    found = dict[int, str]()
     (waiting,) = db.execute(ALL_WAITING).fetchone()
-    (last,) = db.execute(LAST).fetchone()
-    step = max(1, -(-int(last) // PROBES))
-    each = max(SAMPLED // PROBES, 1)
-    for start in range(0, int(last), step):
-        begin = start + (chance.randrange(step - SPAN // 10) if step > SPAN // 10 else 0)
-        found.update(db.execute(WAITING_AT, (begin, min(begin + SPAN // 10, start + step), each)).fetchall())
-    if len(found) < min(FEWEST, int(waiting)):
-        for host, _ in db.execute(QUEUED_HOSTS, (QUEUES,)).fetchall():
-            for way in ("ASC", "DESC"):
-                found.update(db.execute(END_OF_QUEUE.format(way), (host, SAMPLED // QUEUES // 2)).fetchall())
-    tally, examples = Counter[str](), dict[str, str]()
-    for address in found.values():
-        shape = likeness(address).pattern
-        tally[shape] += 1
-        examples.setdefault(shape, address)
+    tally, examples, seen = Counter[str](), dict[str, str](), set[int]()
+    for number, address in _sample(db, int(waiting), chance, seen):
+        seen.add(number)
+        shape = pattern(address)
+        if shape in examples or len(examples) < MOST_SHAPES:  # a frequent one is among the first
+            tally[shape] += 1
+            examples.setdefault(shape, address)
     rows = [
         {"pattern": shown(shape), "count": count, "example": shown(examples[shape]), "regex": regex_of(shape)}
         for shape, count in tally.most_common(MOST)
     ]
-    return {"sampled": len(found), "of": int(waiting), "rows": rows}
+    return {"sampled": len(seen), "of": int(waiting), "rows": rows}
+
+
+def _sample(db: Reader, waiting: int, chance: random.Random, seen: set[int]) -> Iterator[tuple[int, str]]:
+    """Yield rows that wait, which are not *seen* yet: at many places of the table, in no order."""
+    (last,) = db.execute(LAST).fetchone()
+    step = max(1, -(-int(last) // PROBES))
+    starts = list(range(0, int(last), step))
+    chance.shuffle(starts)
+    for start in starts:
+        begin = start + (chance.randrange(step - SPAN // 10) if step > SPAN // 10 else 0)
+        end = min(begin + SPAN // 10, start + step)
+        yield from db.execute(WAITING_AT, (begin, end, SAMPLED // PROBES)).fetchall()
+    if len(seen) < min(FEWEST, waiting):
+        for host, _ in db.execute(QUEUED_HOSTS, (QUEUES,)).fetchall():
+            for way in ("ASC", "DESC"):
+                rows = db.execute(END_OF_QUEUE.format(way), (host, SAMPLED // QUEUES // 2)).fetchall()
+                yield from (row for row in rows if row[0] not in seen)
 
 
 def regex_of(shape: str) -> str:
@@ -94,7 +104,7 @@ def suggestions(address: str) -> Json:
     folder = page.rpartition("/")[0] + "/"
     if folder != f"{origin}/":
         rows.append(("this folder", f"^{re.escape(folder)}"))
-    rows.append(("this pattern", regex_of(likeness(whole).pattern)))
+    rows.append(("this pattern", regex_of(pattern(whole))))
     if mark:
         names = dict.fromkeys(part.partition("=")[0] for part in query.split("&"))
         rows += [("this query key", rf"[?&]{re.escape(name)}(?:[=&]|$)") for name in list(names)[:5] if name]

@@ -30,7 +30,7 @@ MOST = 500  # rows of an answer
 LONGEST = 4000  # characters of a URL
 SPAN = 20_000  # rows of urls that are looked at in one query
 PATIENCE = 0.2  # seconds that a search looks for more
-LATER = 201  # waiting URLs of a host that are looked at to see if all of them wait for a retry
+LATER = 200  # waiting URLs of a host, up to which we look if all of them wait for a retry
 
 Json = dict[str, Any]
 
@@ -97,8 +97,9 @@ SORTED = {
 HOSTS = f"""
 SELECT id, key, waiting, archived, failed, not_before, robots, visited, received,
        paused * CASE blocked_since WHEN 0 THEN 2 ELSE 1 END, probe_interval, failing_since,
-       CASE WHEN waiting BETWEEN 1 AND {LATER - 1} THEN
-            (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting') END,
+       CASE WHEN waiting BETWEEN 1 AND {LATER} AND waiting =
+            (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) THEN
+            (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END,
        rate, rate_limit, concurrency, slow_reason
 FROM hosts WHERE {{}} ORDER BY {{}} {{}}, id LIMIT ?
 """  # noqa: S608 - a constant
@@ -117,7 +118,7 @@ class _HostRow(NamedTuple):
     paused: int
     probe: float
     failing: float
-    due: float | None  # of the first of its URLs; None: it has many, or none
+    due: float | None  # of the first of its URLs, if all of them wait for a retry; None: it has many, or none
 
     def why(self, quota: Allowance, now: float) -> tuple[str, float | None]:
         """Return what the host waits for, and until when if that is known."""

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from pathlib import Path
 from aiohttp import web
 
 from archiver.errors import ConfigError
-from archiver.tools.watch.app import Commands, Room, Serving
+from archiver.tools.watch.app import Explain, Room, Serving
 from archiver.tools.watch.crawls import Crawls
 from archiver.tools.watch.guard import LOOPBACK_NAMES, Guard, Origin, is_loopback
 from archiver.tools.watch.users import Users
@@ -29,7 +28,6 @@ from archiver.tools.watch.users import Users
 MOST_CONNECTIONS = 400
 HEAD_TIME = 10.0  # seconds
 IDLE_TIME = 20.0
-THREADS = 24  # that read; orders, which wait long, take some of them
 ENDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -86,12 +84,12 @@ class WatchConnections:
             handler.force_close()
 
 
-def run(crawls: Crawls, listening: Listening, commands: Commands, started: Callable[[str], None]) -> None:
+def run(crawls: Crawls, listening: Listening, explain: Explain, started: Callable[[str], None]) -> None:
     """Serve *crawls* until a signal; *started* receives the address of the page. Raises `ConfigError`."""
     _check_users(listening)
     tls = _tls(listening)
     with _bound(listening) as sock, suppress(asyncio.CancelledError):
-        asyncio.run(_serve(crawls, listening, commands, (sock, tls), started))
+        asyncio.run(_serve(crawls, listening, explain, (sock, tls), started))
 
 
 def check_listening(listening: Listening) -> None:
@@ -168,7 +166,7 @@ def _addresses(machine: str) -> list[str]:
 async def _serve(
     crawls: Crawls,
     listening: Listening,
-    commands: Commands,
+    explain: Explain,
     bound: tuple[socket.socket, ssl.SSLContext | None],
     started: Callable[[str], None],
 ) -> None:
@@ -180,11 +178,10 @@ async def _serve(
     near = is_loopback(here) and not listening.behind
     serving = Serving(port, origin.scheme == "https", near, bool(listening.behind), listening.replay)
     connections = WatchConnections()
-    app = Room(crawls, guard, serving, commands).application(connections.heard)
+    app = Room(crawls, guard, serving, explain).application(connections.heard)
     runner = web.AppRunner(
         app, access_log=None, keepalive_timeout=IDLE_TIME, lingering_time=2.0, shutdown_timeout=2.0, max_headers=60
     )
-    loop.set_default_executor(ThreadPoolExecutor(THREADS))
     with _until(over, listening):
         await runner.setup()
         assert runner.server is not None

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from archiver import url
 from archiver.collection.layout import Layout
@@ -33,6 +33,7 @@ MOST_RUNNING = 20  # crawls that one server has started
 MOST_NAMES = 1000  # directories of one site
 START_TIME = 30.0  # seconds in which a crawl makes its database
 POLL = 0.05
+LARGEST_PAGE = 32 << 20  # bytes of a report
 _PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); from archiver.cli import main; main()"
 
 
@@ -54,6 +55,35 @@ def own_command(*words: str) -> list[str]:
     """Return the command that runs archiver with *words*. It imports nothing from the current folder."""
     places = json.dumps([path or str(Path.cwd()) for path in sys.path])
     return [sys.executable, "-P", "-c", _PROGRAM, places, *words]
+
+
+async def printed(*words: str) -> bytes:
+    """Return what archiver prints with *words*, run as a process of its own. Raises `ConfigError` if it fails.
+
+    It has a memory of its own, and does not slow the stream. It ends if no one waits for it any more.
+    """
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
+        process = await asyncio.create_subprocess_exec(
+            *own_command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=messages
+        )
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        if code:
+            raise ConfigError(_last_line(messages) or f"archiver {words[0]} ended with {code}")
+        output.seek(0)
+        found = output.read(LARGEST_PAGE + 1)
+        if len(found) > LARGEST_PAGE:
+            raise ConfigError(f"archiver {words[0]} has printed more than {LARGEST_PAGE} bytes")
+        return found
+
+
+def _last_line(messages: IO[bytes]) -> str:
+    messages.seek(0)
+    said = messages.read(10_000).decode("utf-8", "replace").strip().splitlines()
+    return said[-1].removeprefix("archiver: ") if said else ""
 
 
 class Starting:
@@ -117,9 +147,7 @@ class Starting:
                     raise ConfigError(f"the crawl in {new.directory} has not made its database yet; look again later")
                 time.sleep(POLL)
             if process.returncode and not Layout(new.directory).has_frontier():
-                messages.seek(0)
-                said = messages.read(10_000).decode("utf-8", "replace").strip().splitlines()
-                raise ConfigError(said[-1].removeprefix("archiver: ") if said else "the crawl did not start")
+                raise ConfigError(_last_line(messages) or "the crawl did not start")
 
     def close(self) -> None:
         """Let the crawls go on without this process."""

@@ -24,6 +24,7 @@ from archiver.collection.live import current_live, live_text
 from archiver.errors import ArchiveError
 from archiver.humanize import printable
 from archiver.storage import open_file
+from archiver.tools.watch.threads import in_thread
 
 KEPT = 500  # lines that a new viewer gets, and the most in one event
 AT_ONCE = 2000  # lines that are shown of one look; a person cannot read more
@@ -272,13 +273,13 @@ class Stream:
         try:
             while True:
                 if tail is not None:
-                    found = await asyncio.to_thread(tail.look)
+                    found = await in_thread(tail.look)
                     before = seen is not None and not look and seen[1] == found.file
                     self._take(found, int(seen[2]) if before and seen is not None else 0, KEPT if not look else AT_ONCE)
                 if look % LOOKS_PER_LIVE == 0:
                     await self._look_at_live()
                 if look % LOOKS_PER_ORDERS == 0:
-                    newest = await asyncio.to_thread(self._orders)
+                    newest = await in_thread(self._orders)
                     if look and newest != known:
                         self.changed()
                     known = newest
@@ -308,7 +309,7 @@ class Stream:
     async def _look_at_live(self) -> None:
         if self._layout is None:
             return
-        found = await asyncio.to_thread(read_live, self._layout, time.time())
+        found = await in_thread(read_live, self._layout, time.time())
         text = json.dumps(found) if found is not None else ""
         if text and text != self._last_live:
             for one in self._viewers:
