@@ -21,7 +21,7 @@ from archiver.model import ExitCode
 from archiver.storage import replace_file
 from archiver.tools.report import verdict
 from archiver.tools.report.crawl_part import CrawlPart
-from archiver.tools.report.report import Summary, read_summary, report_lines
+from archiver.tools.report.report import Summary, report_lines
 
 MAX_PATH = 4000  # characters of a path
 

@@ -252,13 +252,15 @@ def test_metrics_are_open_on_this_machine_only(rooms: Rooms, tmp_path: Path) -> 
     secret = ran.stdout.strip()
     add = ("watch", "--users", "u", "--add-user", "ann")
     assert archiver(*add, cwd=tmp_path, stdin=PASSWORDS["ann"].encode()).returncode == ExitCode.DONE
-    assert fresh(rooms).get("/metrics").status != 401
+    open_to_all = fresh(rooms).get("/metrics", Accept="application/openmetrics-text")
+    assert 'archiver_urls{crawl="one",state="waiting"} 4.0' in open_to_all.body.decode()
+    assert open_to_all.headers["content-type"].startswith("application/openmetrics-text")
     behind = ("--users", str(tmp_path / "u"), "--behind-proxy", "https://watch.example")
     with watching("crawls", *behind, cwd=rooms.folder.parent, port=free_port()) as room:
         assert room.ask("GET", "/metrics").status == 401
         assert room.ask("GET", "/metrics", Authorization="Bearer wrong").status == 401
         assert room.ask("GET", "/metrics", Authorization=f"Bearer {PASSWORDS['ann']}").status == 401
-        assert room.ask("GET", "/metrics", Authorization=f"Bearer {secret}").status != 401
+        assert room.ask("GET", "/metrics", Authorization=f"Bearer {secret}").status == 200
         logged = {"user": "prom", "password": secret}
         origin = {"Origin": "https://watch.example"}
         assert room.post("/api/session", logged, **origin).status == 403  # a program cannot log in

@@ -17,6 +17,7 @@ from aiohttp.typedefs import Middleware
 
 from archiver import __version__
 from archiver.collection import orders as giving
+from archiver.collection.live import Live
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.connection import Reader
@@ -145,7 +146,9 @@ class Room:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._guard.check_metrics(self._asking(request))
-        raise RefusedError(404, "there are no metrics")
+        crawls = await self._crawls.all()
+        body, kind = await in_thread(_metrics_of, crawls, self._crawls.many, request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": kind})
 
     async def _who(self, request: web.Request) -> web.Response:
         session = self._session(request)
@@ -203,7 +206,7 @@ class Room:
             "queue": lambda db: reading.queue(db, asked),
             "urls": lambda db: reading.urls(db, asked),
             "rules": lambda db: reading.rules(crawl.named, db),
-            "refusals": reading.refusals,
+            "refusals": lambda db: reading.refusals(crawl.named, db),
             "files": lambda db: reading.files(crawl.named, db, asked, crawl.captures),
             "orders": reading.orders,
         }
@@ -288,6 +291,18 @@ class Room:
         return web.Response(
             body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": REPORT_POLICY}
         )
+
+
+def _metrics_of(crawls: Sequence[WatchedCrawl], many: bool, accept: str) -> tuple[bytes, str]:  # noqa: FBT001
+    """Return the metrics of *crawls* and their content type. Their label is a name, and an id if two have the same."""
+    from archiver.tools.metrics.exposition import metrics_text  # noqa: PLC0415 - few servers are asked for metrics
+
+    figures = dict[str, Live]()
+    for each in crawls:
+        name = shown(each.named.title, 200) if many else ""
+        if (live := each.figures()) is not None:
+            figures[f"{name} {each.id}" if name in figures else name] = live
+    return metrics_text(figures, accept)
 
 
 def _middleware(check: Callable[[web.Request], None], heard: Heard) -> Middleware:

@@ -20,6 +20,7 @@ from typing import TypeVar
 from archiver import storage
 from archiver.collection import safe_paths
 from archiver.collection.layout import Layout
+from archiver.collection.live import ENDED, Live, last_live
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.live_settings import LIVE as LIVE_KEYS
 from archiver.errors import ArchiveError, ConfigError
@@ -32,56 +33,17 @@ from archiver.tools.watch import reading
 from archiver.tools.watch.patterns import ProblemScan, patterns
 from archiver.tools.watch.reading import Json, shown
 from archiver.tools.watch.tail import Stream, read_live
-from archiver.tools.watch.threads import in_thread
+from archiver.tools.watch.threads import SlowAnswer, in_thread
 
 MOST = 2000  # crawls
+UNREADABLE = "unreadable"
 READERS = 8  # queries of one crawl at once
 FIND_AGAIN = 5.0  # seconds
 SAMPLE = 5.0  # seconds between two points of the history
 POINTS = 120
-SHARE = 20.0  # a slow answer is used for so many times as long as it took
-FRESH = 5.0  # … but at least for so many seconds
-PATIENCE = 0.1  # seconds that a request waits for a slow answer that is not known yet
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-class SlowAnswer:
-    """An answer that takes long to find, so it is found in the background and kept for a while."""
-
-    def __init__(self, find: Callable[[], Json]) -> None:
-        self._find = find
-        self._found: Json | None = None
-        self._until = 0.0
-        self._task: asyncio.Task[None] | None = None
-        self._failed: ArchiveError | ConfigError | None = None
-
-    async def get(self) -> Json | None:
-        """Return the latest answer; None if it is not known yet. Raises what kept it from being found."""
-        if self._task is None and time.monotonic() >= self._until:
-            self._task = asyncio.create_task(self._work())
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=PATIENCE)
-        if self._failed is not None:
-            raise self._failed
-        return self._found
-
-    async def _work(self) -> None:
-        start = time.monotonic()
-        try:
-            self._found, self._failed = await in_thread(self._find), None
-        except (ArchiveError, ConfigError) as error:
-            self._failed = error
-        finally:
-            took = time.monotonic() - start
-            self._until = time.monotonic() + max(FRESH, took * SHARE)
-            self._task = None
-
-    def close(self) -> None:
-        """Stop waiting for an answer."""
-        if self._task is not None:
-            self._task.cancel()
 
 
 @dataclass(slots=True)
@@ -219,6 +181,16 @@ class WatchedCrawl:
             found["disk_left_seconds"] = self.history.seconds_left(free)
         return found
 
+    def figures(self) -> Live | None:
+        """Return the figures for /metrics; of a crawl that does not run, the last ones; None if there are none."""
+        if self.named.layout is not None and (live := last_live(self.named.layout)) is not None:
+            return live
+        row = self._at_rest()
+        if row["state"] == UNREADABLE:
+            return None
+        done, waiting, failed, held = (int(row[key]) for key in ("done", "waiting", "failed", "held"))
+        return Live(0, 0.0, ENDED, done=done, waiting=waiting, failed=failed, held=held)
+
     def _at_rest(self) -> Json:
         layout = self.named.layout
         stamp = None if layout is None else _stamp(layout)
@@ -226,7 +198,7 @@ class WatchedCrawl:
             try:
                 self._row = (stamp, self._read(self._from_database))
             except (ArchiveError, ConfigError) as error:
-                self._row = (stamp, {**NO_ROW, "state": "unreadable", "warning": shown(error)})
+                self._row = (stamp, {**NO_ROW, "state": UNREADABLE, "warning": shown(error)})
         return self._row[1]
 
     def _from_database(self, db: Reader) -> Json:

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, NamedTuple
 
 from archiver.collection.named_crawl import NamedCrawl
@@ -256,8 +257,8 @@ SELECT key, blocked_since, slow_reason FROM hosts WHERE paused = 1 ORDER BY wait
 HELD = 200  # patterns
 
 
-def refusals(db: Reader) -> Json:
-    """Return the rules that refuse links, what is held as a suspected trap, and the hosts that refuse us."""
+def refusals(crawl: NamedCrawl, db: Reader) -> Json:
+    """Return the rules that refuse links, what is held as a suspected trap, and hosts that get no request."""
     examples = dict(reversed(db.execute(SAMPLE, (SPAN,)).fetchall()))
     rows = [
         {"rule": shown(rule, 1000), "count": int(links), "example": shown(examples.get(rule, ""))}
@@ -269,7 +270,7 @@ def refusals(db: Reader) -> Json:
             "count": each.urls + each.beyond,
             "example": shown(each.example),
             "rule": shown(each.rule),
-            "command": shown(retry.retry_command(each)),
+            "command": shown(retry.retry_command(each).replace(" DIR ", f" {quote(crawl.name)} ")),
         }
         for _, each in zip(range(HELD), retry.held_patterns(db), strict=False)
     ]
@@ -277,7 +278,27 @@ def refusals(db: Reader) -> Json:
         {"host": shown(key), "since": since or None, "why": "it refuses us" if since else "it needs a login"}
         for key, since, _ in db.execute(BLOCKED, (MOST,)).fetchall()
     ]
-    return {"rows": rows, "held": held, "blocked": blocked, "next": None}
+    return {"rows": rows, "held": held, "blocked": [*_blocked_by_people(crawl, db), *blocked], "next": None}
+
+
+def _blocked_by_people(crawl: NamedCrawl, db: Reader) -> list[Json]:
+    """Return the patterns of hosts that people have blocked, and since when as far as an order says so."""
+    try:
+        written = dict(_written(without_secrets(crawl.settings(db))))
+    except ConfigError:  # its settings cannot be read
+        return []
+    given = {
+        each.arguments[0]: each.given for each in table.orders(db, MOST) if each.verb == "block" and each.arguments
+    }
+    return [
+        {
+            "host": shown(pattern),
+            "pattern": shown(pattern),
+            "since": given.get(pattern),
+            "why": f"blocked by a person: {shown(pattern)}",
+        }
+        for pattern in written.get("block", [])[:MOST]
+    ]
 
 
 RULE_KEYS = ("scope", "scope-surt", "include", "exclude", "exclude-ext", "without", "max-depth", "max-hops", "host")
