@@ -104,7 +104,10 @@ def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
         assert [(each["reason"], each["example"], each["via"]) for each in problems["rows"]] == [
             ("status 404", server.url("/gone"), server.url("/"))
         ]
-        assert [each["captures"] for each in room.rows(number, "files")["rows"]][-1] == PAGES + 5
+        stored = until(
+            lambda: [each["captures"] for each in room.rows(number, "files")["rows"]], lambda found: None not in found
+        )
+        assert sum(stored) == PAGES + 5
         assert room.get(f"/report/{number}").body.startswith(b"<!DOCTYPE html>")
         with room.stream(number) as stream:
             seen, _ = lines_until(stream, server.url("/late/2"))
