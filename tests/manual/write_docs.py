@@ -26,6 +26,7 @@ from archiver.config.settings import TITLES, Settings, every_setting, key_of  # 
 from archiver.config.toml import toml_value  # noqa: E402
 from archiver.errors import Failure  # noqa: E402
 from archiver.model import ExitCode  # noqa: E402
+from archiver.tools.metrics import exposition  # noqa: E402
 from archiver.tools.report import changes  # noqa: E402
 from archiver.tools.report.files import OF_COMMANDS, TABLES  # noqa: E402
 from archiver.tools.report.tables import TITLES as TABLE_TITLES  # noqa: E402
@@ -401,6 +402,27 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 
 
+SUFFIXES = {"counter": "_total", "info": "_info"}  # of samples, by the type of their metric
+
+
+def metrics_page() -> str:
+    """Return each metric with its type, labels and help."""
+    rows = [
+        (f"`{name}{SUFFIXES.get(kind.type, '')}`", kind.type, ", ".join(map("`{}`".format, kind.labels)), kind.help)
+        for name, kind in exposition.METRICS.items()
+    ]
+    return _page(
+        "Metrics",
+        "`--metrics PORT` serves them while a crawl runs; see [how to](../how-to/watch-with-prometheus.md).",
+        "",
+        *_table(("metric", "type", "labels", "meaning"), [*rows, reference.METRICS_OF_PROCESS]),
+        "",
+        *_definitions("label", reference.METRIC_LABELS),
+        "",
+        *reference.METRICS_END,
+    )
+
+
 PAGES = {
     "commands.md": commands_page,
     "settings.md": settings_page,
@@ -412,6 +434,7 @@ PAGES = {
     "verify.md": verify_page,
     "exclude-lists.md": exclude_lists_page,
     "glossary.md": glossary_page,
+    "metrics.md": metrics_page,
 }
 
 

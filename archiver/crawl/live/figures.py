@@ -17,7 +17,7 @@ from archiver.fetch.spool import SpoolFolder
 from archiver.policy.retry import NetworkState
 from archiver.policy.schedule import Schedule
 
-LOOK_SHARE = 200  # the hosts are looked at for at most a 200th of the time
+LOOK_SHARE = 500  # the hosts are looked at for at most a 500th of the time
 HELD = frozenset(("login", "refuses us", "limit reached", "blocked"))  # reasons for which nothing starts in this run
 ASLEEP = "asleep, next probe"
 STATM = Path("/proc/self/statm")  # Linux: sizes of this process in pages; the second is that in memory
