@@ -21,6 +21,7 @@ from archiver.collection.live import Live
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.connection import Reader
+from archiver.frontier.orders.table import Verb
 from archiver.tools.watch import patterns, reading
 from archiver.tools.watch.crawls import Crawls, WatchedCrawl
 from archiver.tools.watch.guard import HEADERS, REPORT_POLICY, Asking, Guard, LoggedIn, RefusedError, is_loopback
@@ -191,7 +192,8 @@ class Room:
     async def _details(self, request: web.Request) -> web.Response:
         self._session(request)
         crawl = await self._crawl(request)
-        return _answer({**await crawl.details(), "report": True, "replay": self._serving.replay or None})
+        more = {"report": True, "replay": self._serving.replay or None, "verbs": [verb.value for verb in Verb]}
+        return _answer({**await crawl.details(), **more})
 
     async def _rows(self, request: web.Request) -> web.Response:
         self._session(request)
