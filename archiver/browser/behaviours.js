@@ -40,6 +40,36 @@
         return false
     },
 
+    rewind() {
+        scrollTo({ top: 0, behavior: "instant" })
+        return new Promise(after => requestAnimationFrame(() => setTimeout(after)) && setTimeout(after, 500))
+    },
+
+    // The visible text of the document, of open shadow roots, and of frames of the same origin.
+    text() {
+        const most = 1 << 20
+        const found = []
+        let size = 0
+        const roots = [document]
+        for (let root; (root = roots.pop()) && size < most; ) {
+            for (const each of root.body ? [root.body] : root.children) {
+                const text = each.checkVisibility() && !["STYLE", "SCRIPT"].includes(each.tagName) ? each.innerText ?? "" : ""
+                if (text.trim()) found.push(text.slice(0, most - size))
+                size += text.length
+                if (size >= most) break
+            }
+            const inner = []
+            for (const each of root.querySelectorAll("*")) {
+                if (each.shadowRoot) inner.push(each.shadowRoot)
+                try {
+                    if (each.contentDocument) inner.push(each.contentDocument)
+                } catch {}
+            }
+            roots.push(...inner.reverse().slice(0, 1000))
+        }
+        return found.join("\n")
+    },
+
     // The links of the document, of frames of the same origin and of open shadow roots, at most 10,000.
     links() {
         const found = new Set()

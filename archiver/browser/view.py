@@ -6,19 +6,19 @@ The page lives in the world of the replay (world.js). A view ends when the page 
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from archiver.browser.answers import UNTOLD, Asked, Told, asked_by, preflight, readable
+from archiver.browser.behaviours import BehaviourPlan, Behaviours, IsolatedWorld
 from archiver.browser.devtools import ROOT, BrowserGoneError, DevTools, DevToolsError, Events, PageEvent
+from archiver.warc.resources import mime_of
 
 WIDTH, HEIGHT = 1280, 1024
 WORLD = resources.files("archiver.browser").joinpath("world.js").read_text("utf-8").strip()
-BEHAVIOURS = resources.files("archiver.browser").joinpath("behaviours.js").read_text("utf-8").partition("\n")[2].strip()
-MAX_GROWTH = 20  # times that a page may become longer while it is scrolled
 REST = 5.0  # seconds in which a page that has reached a limit may still give its title and links
 NAVIGATION = "Navigation"  # the kind of a request by which the page would go to another one
 VIEWS = 200  # after which a new browser should be started: its memory grows
@@ -52,21 +52,36 @@ class ViewLimits:
     size: int = 64 << 20  # bytes of answers
     targets: int = 200  # frames of other origins and workers
     idle: float = 0.5  # seconds without a request after which a page is quiet
-    clicks: int = 0  # on buttons that load more
+    behaviours: BehaviourPlan = field(default_factory=BehaviourPlan)
+
+    @property
+    def all_seconds(self) -> float:
+        """The limit of a view in which a behavior of the user may run."""
+        return self.seconds + (self.behaviours.seconds if self.behaviours.files else 0)
+
+
+class Given(NamedTuple):
+    """What a request was answered with."""
+
+    status: int
+    mime: str
 
 
 @dataclass(frozen=True, slots=True)
 class Viewed:
-    """What a page asked for."""
+    """What a page asked for, and what it showed."""
 
     url: str
     title: str
-    answered: tuple[Asked, ...]
+    answered: Mapping[Asked, Given]
     missing: tuple[Asked, ...]
     live: tuple[str, ...]  # connections that no archive can answer, such as a WebSocket
     ended: str  # "" if the page was quiet, or the limit that was reached
     links: tuple[str, ...] = ()  # to other pages, in the live document
+    text: str = ""  # visible text
     screenshot: bytes = b""  # JPEG
+    behavior: str = ""  # the id of the user's behavior that ran
+    faults: tuple[str, ...] = ()  # of the user's behaviors
 
 
 class BrowserViews:
@@ -137,12 +152,13 @@ class _Tab:
     changed: float = 0.0  # the time of the last request or answer
     gone: bool = False
     ended: str = ""
-    answered: dict[Asked, None] = field(default_factory=dict)
+    answered: dict[Asked, Given] = field(default_factory=dict)
     missing: dict[Asked, None] = field(default_factory=dict)
     live: dict[str, None] = field(default_factory=dict)
     seen: set[tuple[str, str, bytes | None]] = field(default_factory=set)  # requests
     captured: dict[str, int] = field(default_factory=dict)  # seconds of documents that are not *second*
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+    world: IsolatedWorld = field(init=False)
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
     deadline: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
 
@@ -155,23 +171,25 @@ class _Tab:
         await self._call("Emulation.setDeviceMetricsOverride", **size)
         await self._call("Emulation.setTimezoneOverride", timezoneId="UTC")
         await self._call("Emulation.setFocusEmulationEnabled", enabled=True)
-        title, picture = "", b""
+        world = self.world = IsolatedWorld(self.devtools, self.session, self.frame)
+        behaviours = Behaviours(world, self._quiet, self.limits.behaviours)
+        title, text, picture = "", "", b""
         links: tuple[str, ...] = ()
         async with asyncio.TaskGroup() as tasks:
             self.tasks.add(tasks.create_task(self._take_events(tasks)))
             try:
                 async with self.deadline:
-                    self.deadline.reschedule(asyncio.get_running_loop().time() + self.limits.seconds)
+                    self.deadline.reschedule(asyncio.get_running_loop().time() + self.limits.all_seconds)
                     await self._navigate(url)
                     await self._quiet()
-                    await self._behave()
-                    title = str((await self._in_isolation("document.title")).get("value", ""))
-                    links = tuple(map(str, (await self._in_isolation(f"{BEHAVIOURS}.links()")).get("value", ())))
+                    await behaviours.run()
+                    title, text, links = await world.title(), await world.text(), await world.links()
                     if screenshot:
+                        await world.rewind()
                         shot = await self._call("Page.captureScreenshot", format="jpeg", quality=75)
                         picture = base64.b64decode(shot["data"])
             except TimeoutError:
-                self.ended = self.ended or f"{self.limits.seconds:g} seconds"
+                self.ended = self.ended or f"{self.limits.all_seconds:g} seconds"
             except BrowserGoneError:
                 self.gone = True
             except DevToolsError as error:
@@ -181,27 +199,10 @@ class _Tab:
                     task.cancel()
         if self.gone:
             raise BrowserGoneError("the browser has ended")
-        asked = tuple(self.answered), tuple(self.missing), tuple(self.live)
-        return Viewed(url, title, *asked, self.ended, links, picture)
-
-    async def _behave(self) -> None:
-        """Open, play and scroll the page as a person might, and click what loads more, if that is wanted."""
-        await self._in_isolation(f"{BEHAVIOURS}.open()")
-        reached = await self._scroll(0)
-        for _ in range(self.limits.clicks):
-            if self.ended or not (await self._in_isolation(f"{BEHAVIOURS}.more()")).get("value"):
-                break
-            await self._quiet()
-            reached = await self._scroll(reached)
-
-    async def _scroll(self, reached: int) -> int:
-        """Scroll from *reached* to the end, also if the page becomes longer meanwhile; return the place reached."""
-        for _ in range(MAX_GROWTH):
-            reached = int((await self._in_isolation(f"{BEHAVIOURS}.scroll({reached})")).get("value", reached))
-            await self._quiet()
-            if self.ended or int((await self._in_isolation(f"{BEHAVIOURS}.height()")).get("value", 0)) <= reached:
-                break
-        return reached
+        asked = self.answered, tuple(self.missing), tuple(self.live)
+        own = behaviours.ran, tuple(behaviours.faults)
+        links = tuple(dict.fromkeys((*links, *behaviours.links)))
+        return Viewed(url, title, *asked, self.ended, links, text, picture, *own)
 
     async def _own_session(self) -> str:
         """Return the session of the page, the first target in its browser context."""
@@ -222,23 +223,11 @@ class _Tab:
     async def _call(self, method: str, **params: Any) -> dict[str, Any]:
         return await self.devtools.call(method, self.session, **params)
 
-    async def _in_isolation(self, script: str) -> dict[str, Any]:
-        """Return the result of *script*, run where the scripts of the page cannot see it."""
-        with suppress(DevToolsError):  # the page has gone elsewhere meanwhile
-            world = await self._call("Page.createIsolatedWorld", frameId=self.frame)
-            ran = await self._call(
-                "Runtime.evaluate",
-                expression=script,
-                awaitPromise=True,
-                returnByValue=True,
-                contextId=world["executionContextId"],
-            )
-            result: dict[str, Any] = ran.get("result", {})
-            return result
-        return {}
+    async def _quiet(self) -> bool:
+        """Wait until the page has loaded, asks for nothing, and its scripts have had their turn.
 
-    async def _quiet(self) -> None:
-        """Wait until the page has loaded, asks for nothing, and its scripts have had their turn."""
+        Return False if the view is to end.
+        """
         loop = asyncio.get_running_loop()
         while not self.ended:
             self.stirred.clear()
@@ -251,9 +240,10 @@ class _Tab:
                         await self.stirred.wait()
             else:
                 before = self.changed
-                await self._in_isolation("0")
+                await self.world.value("0")
                 if before == self.changed and not self.paused:
-                    return
+                    return True
+        return False
 
     def _stir(self, *, news: bool = True) -> None:
         """Note that something happened; without *news*, it does not keep the page from being quiet."""
@@ -364,7 +354,7 @@ class _Tab:
             asked = replace(asked, kind=NAVIGATION)
         told = None if self.ended else await self.answer(asked)
         if not self.ended and not is_unseen(asked):
-            (self.missing if told is None else self.answered)[asked] = None
+            self._note(asked, told)
         if told is None or told.status == UNTOLD or elsewhere:
             reason = "Aborted" if elsewhere else "Failed"
             await self.devtools.call("Fetch.failRequest", session, requestId=request, errorReason=reason)
@@ -376,6 +366,13 @@ class _Tab:
             self.captured[asked.url] = told.second
             await self.devtools.call("Page.addScriptToEvaluateOnNewDocument", session, source=self._world())
         await self._tell(session, request, readable(asked, told))
+
+    def _note(self, asked: Asked, told: Told | None) -> None:
+        if told is None:
+            self.missing[asked] = None
+        else:
+            types = (value for name, value in told.fields if name == "content-type")
+            self.answered[asked] = Given(told.status, mime_of(next(types, "")))
 
     def _leaves(self, asked: Asked, params: dict[str, Any]) -> bool:
         """Return True if the page would go to another one."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archiver import humanize
-from archiver.cli.directory import named_crawl, resume_hint, with_tls_paths
+from archiver.cli.directory import named_crawl, resume_hint, with_file_paths
 from archiver.cli.options import (
     SeedList,
     combine_seed_settings,
@@ -25,7 +25,7 @@ from archiver.cli.options import (
 from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
-from archiver.collection.named_files import secret_uses, tls_uses, vouch
+from archiver.collection.named_files import file_uses, secret_uses, vouch
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
 from archiver.config.secret_settings import in_common, secret_sources
@@ -70,7 +70,7 @@ async def _add(crawl: NamedCrawl, given: SeedList, *, running: bool) -> tuple[in
     from archiver.crawl.outside_changes import GRACE
     from archiver.frontier.sqlite import SqliteFrontier
 
-    own = with_tls_paths(with_values(Settings(), {"seed": given.own})).scope.seed
+    own = with_file_paths(with_values(Settings(), {"seed": given.own})).scope.seed
     given = replace(given, own=own)
     if crawl.layout is None:
         _check_kept(given, crawl)
@@ -96,7 +96,7 @@ def _grow_file(layout: Layout, given: SeedList, *, running: bool) -> Settings:
     if new != before:
         put_settings(layout, toml.render(new))
         secrets = set(secret_uses(new)).difference(secret_uses(before))
-        vouch(layout, (*tls_uses(with_values(Settings(), {"seed": given.own})), *sorted(secrets)))
+        vouch(layout, (*file_uses(with_values(Settings(), {"seed": given.own})), *sorted(secrets)))
     return before
 
 

@@ -4,7 +4,7 @@ A command calls them before it writes anything.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -207,7 +207,7 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
 
     *given* are the settings that the user gives now; *trusted*: all of crawl.toml may be followed.
     """
-    from archiver.collection.named_files import archive_use, secret_uses, store_uses, strangers, tls_uses, way_uses
+    from archiver.collection.named_files import archive_use, file_uses, secret_uses, store_uses, strangers, way_uses
 
     if trusted:
         return
@@ -220,8 +220,8 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
             f"collection on this machine; if you trust both, name it: {shown}; otherwise delete it from the file"
         )
     now = with_values(Settings(), {**given, "seeds": settings.seeds})
-    uses = tls_uses(with_tls_paths(settings))
-    mine = tls_uses(with_tls_paths(now))
+    uses = file_uses(with_file_paths(settings))
+    mine = file_uses(with_file_paths(now))
     if foreign := strangers(layout, [use for use in uses if use not in mine]):
         shown = printable(" ".join(uses[use] for use in foreign), 1000)
         raise ConfigError(
@@ -304,9 +304,10 @@ def check_same_frontier(layout: Layout, settings: Settings) -> None:
         )
 
 
-def with_tls_paths(settings: Settings) -> Settings:
-    """Return *settings* with absolute paths of certificates; one that is relative begins at the current folder."""
-    return with_changed(settings, {"client-cert": lambda cert: cert.moved(_absolute), "ca-file": _absolute})
+def with_file_paths(settings: Settings) -> Settings:
+    """Return *settings* with absolute paths of files; one that is relative begins at the current folder."""
+    changes: dict[str, Callable[[Any], Any]] = {"client-cert": lambda cert: cert.moved(_absolute)}
+    return with_changed(settings, {**changes, "ca-file": _absolute, "behavior": _absolute})
 
 
 def _absolute(path: str) -> str:

@@ -54,6 +54,7 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     from archiver.crawl.reader_process import ReaderProcess
     from archiver.tools.wacz.contents import read_contents
     from archiver.tools.wacz.pack import PackOptions, foreign_part, pack, refuse_existing
+    from archiver.tools.wacz.rendered import RenderedPages
     from archiver.tools.wacz.selection import HostSelection
     from archiver.tools.wacz.signature import Signer
 
@@ -75,10 +76,14 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
         text=arguments.text,
         split=split,
         sign=signer,
-        shown=_shown_titles(directory),
     )
     options = options if hosts is None else replace(options, lists=hosts.covers)
-    with ProgressLine() as progress_line, _selected(contents, hosts, output, progress_line) as chosen:
+    with (
+        ProgressLine() as progress_line,
+        _selected(contents, hosts, output, progress_line) as chosen,
+        RenderedPages.open(directory) as rendered,
+    ):
+        options = replace(options, shown=rendered.of)
         if not arguments.force:
             refuse_existing(options, chosen)
         made = pack(options, chosen, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
@@ -220,15 +225,6 @@ def _is_held(other: Path, held: set[str]) -> bool:
     """Return whether the WARC files of the collection *other* are all among the files *held*."""
     names = {path.name for path in Layout(other).archive.glob("*.warc*")}
     return bool(names) and names <= held
-
-
-def _shown_titles(directory: Path) -> dict[str, str]:
-    """Return the titles that pages had in a browser, by URL; none without a crawl."""
-    from archiver.frontier import totals, views
-
-    with suppress(ArchiveError, ConfigError), totals.open_totals(directory) as db:  # a package needs no database
-        return views.titles(db)
-    return {}
 
 
 def _run(directory: Path, **chosen: Any) -> int:

@@ -28,7 +28,7 @@ from archiver.cli.directory import (
     finish_switch_over,
     lacks_frontier,
     make_directory,
-    with_tls_paths,
+    with_file_paths,
 )
 from archiver.cli.options import combine_seed_settings, contact_warning, read_seeds
 from archiver.cli.progress import display_for
@@ -267,7 +267,7 @@ def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
     others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
     if settings.dedup.dedup == "on":
         indexes_of(others, directory)
-    return with_tls_paths(with_values(settings, {"dedup_from": others}))
+    return with_file_paths(with_values(settings, {"dedup_from": others}))
 
 
 def check_disk_space(directory: Path, settings: Settings) -> None:

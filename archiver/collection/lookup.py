@@ -105,6 +105,10 @@ class Holdings:
             found = self.entries()
         return (entry for entry in found if _begins(entry.url, prefix))
 
+    def beginning(self, key: str) -> Iterator[IndexEntry]:
+        """Yield every capture whose key begins with *key*."""
+        return _once(self._index.beginning(key.encode()))
+
     def of_url(self, address: str) -> Iterator[IndexEntry]:
         """Yield every capture of exactly *address*, by date."""
         return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)

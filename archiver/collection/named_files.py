@@ -1,4 +1,4 @@
-"""What the user named for a collection: other archives, client certificates, authorities, and places of secrets.
+"""What the user named for a collection: other archives, certificates, behaviors, and places of secrets.
 
 A received collection can name any file and any secret of this machine in its crawl.toml, and where to send it. They
 count only if this user named them for this collection: then the collection holds a mark of each, made with the user's
@@ -46,8 +46,8 @@ def archive_use(path: str) -> str:
     return str(Path(path).resolve())
 
 
-def tls_uses(settings: Settings) -> dict[str, str]:
-    """Return the uses of files of this machine for TLS, and for each the option that names it."""
+def file_uses(settings: Settings) -> dict[str, str]:
+    """Return the uses of files of this machine for TLS and in a browser, and for each the option that names it."""
     found: dict[str, str] = {}
     for hosts, key, value in all_values(settings):
         if key == "client-cert":
@@ -55,6 +55,8 @@ def tls_uses(settings: Settings) -> dict[str, str]:
             found[f"client-cert {use}"] = f"--client-cert {quote(use)}"
         elif key == "ca-file":
             found[f"ca-file {value}"] = f"--ca-file {quote(value)}"
+        elif key == "behavior":
+            found[f"behavior {value}"] = f"--behavior {quote(value)}"
     return found
 
 

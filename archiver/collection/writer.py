@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archiver.http import Digester, digest_of, digests_of
-from archiver.model import NOWHERE, Capture, Claim, Digests, Exchange, FileState, Links, Lookup, Resource, Revisit
+from archiver.model import NOWHERE, Capture, Claim, Digests, Exchange, FileState, Links, Resource, Revisit
 from archiver.warc.records import (
     FIELDS_TYPE,
     BlockHeaders,
@@ -26,7 +26,7 @@ from archiver.warc.records import (
     warc_date,
     warc_fields,
 )
-from archiver.warc.resources import DNS_TYPE, Content, lookup_block, lookup_uri, resource_header
+from archiver.warc.resources import DNS_TYPE, Content, lookup_block, lookup_uri, mime_of, resource_header
 from archiver.warc.writer import WarcFile
 
 
@@ -44,12 +44,21 @@ class PendingVisit(NamedTuple):
     links_of: tuple[str, int] | None = None  # the file and offset of the stored response that *links* come from
 
 
+class NewResource(NamedTuple):
+    """A record of no visit, ready to be stored."""
+
+    uri: str
+    timestamp: int  # microseconds since the epoch
+    type: str
+    block: bytes
+
+
 class WriteResult(NamedTuple):
     """The places of a batch's captures, in order, and the files they are in."""
 
     captures: tuple[Capture, ...]
     files: tuple[FileState, ...]
-    resources: tuple[Resource, ...] = ()  # DNS lookups that led to them
+    resources: tuple[Resource, ...] = ()  # records of no visit, such as the DNS lookups that led to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +134,32 @@ class Archive:
         for visit in visits:
             file = self._open_file()
             if visit.exchange.lookup is not None:
-                resources.append(self._store_lookup(file, visit.exchange.lookup))
+                lookup = visit.exchange.lookup
+                found = NewResource(lookup_uri(lookup), lookup.asked, DNS_TYPE, lookup_block(lookup))
+                resources.append(self._store_resource(file, found))
             captures.append(self._store(file, visit))
             if file.size >= self._identity.size:
                 self._seal(file)
+        return WriteResult(tuple(captures), self._synced(), tuple(resources))
+
+    def append_resources(self, resources: Sequence[NewResource]) -> WriteResult:
+        """Write *resources* to one file; all of them are on disk when this returns.
+
+        The database must hold all earlier results by now.
+        """
+        files = self.finish_old()
+        file = self._open_file()
+        stored = tuple(self._store_resource(file, each) for each in resources)
+        if file.size >= self._identity.size:
+            self._seal(file)
+        return WriteResult((), (*files, *self._synced()), stored)
+
+    def _synced(self) -> tuple[FileState, ...]:
+        """Sync the open file; return the sizes of the files that are not named yet."""
         if self._file is not None:
             self._file.sync()
         written = self._sealed if self._file is None else [*self._sealed, self._file]
-        return WriteResult(
-            tuple(captures),
-            tuple(FileState(file.name, file.size, closed=False) for file in written),
-            tuple(resources),
-        )
+        return tuple(FileState(file.name, file.size, closed=False) for file in written)
 
     def digests(self, exchange: Exchange) -> Digests:
         """Return the digests of the response, by this archive's algorithm."""
@@ -206,12 +229,11 @@ class Archive:
         stored = digest_of(self._identity.algorithm, head)
         return (head,), len(head), Digests(stored, revisit.payload_digest, revisit.payload_length)
 
-    def _store_lookup(self, file: WarcFile, lookup: Lookup) -> Resource:
-        uri, block = lookup_uri(lookup), lookup_block(lookup)
-        content = Content(DNS_TYPE, digest_of(self._identity.algorithm, block), len(block))
-        head = resource_header(uri, lookup.asked, content, self._file_id, self._new_id())
-        span = file.append(head, (block,), len(block))
-        return Resource(uri, lookup.asked, DNS_TYPE, content.digest, file.name, span)
+    def _store_resource(self, file: WarcFile, new: NewResource) -> Resource:
+        content = Content(new.type, digest_of(self._identity.algorithm, new.block), len(new.block))
+        head = resource_header(new.uri, new.timestamp, content, self._file_id, self._new_id())
+        span = file.append(head, (new.block,), len(new.block))
+        return Resource(new.uri, new.timestamp, mime_of(new.type), content.digest, file.name, span)
 
     def _digests(self, exchange: Exchange) -> Digests:
         pieces = exchange.response.pieces()

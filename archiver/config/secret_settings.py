@@ -56,9 +56,12 @@ def source_at_end(header: str) -> tuple[str, SecretSource] | None:
 def without_secrets(settings: Settings) -> Settings:
     """Return *settings* with the names of secret headers, but not their values; a source of a secret stays.
 
-    Client certificates keep their hosts, and files of certificate authorities their names without folders.
+    Client certificates keep their hosts, and files of certificate authorities and of behaviors their names without
+    folders.
     """
-    return with_changed(settings, {"header": _bare, "client-cert": _without_files, "ca-file": _file_name})
+    return with_changed(
+        settings, {"header": _bare, "client-cert": _without_files, "ca-file": _file_name, "behavior": _file_name}
+    )
 
 
 def with_changed(settings: Settings, changes: Mapping[str, Callable[[Any], Any]]) -> Settings:
@@ -111,7 +114,7 @@ def _is_secret(header: str) -> bool:
 
 
 _LIMITS = ("concurrency", "slow-concurrency", "processes", "frontier", "min-free-disk", "drain-timeout", "strict")
-_PLACES = ("source-address", "ip-version", "dns-server", "client-cert", "ca-file", "dedup-from")
+_PLACES = ("source-address", "ip-version", "dns-server", "client-cert", "ca-file", "behavior", "dedup-from")
 OF_EACH_MACHINE = frozenset((*_LIMITS, *_PLACES))  # settings that the machines of one crawl need not have in common
 
 

@@ -28,6 +28,7 @@ from archiver.config.option_types import (
 )
 from archiver.config.politeness_settings import PolitenessSettings
 from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
+from archiver.config.tls import CA_FILE
 
 _STORE = re.compile(r"(s3|gs|az)://[^/@:?#\s]+(/[^?#\s]*)?|file:///[^?#]+")
 
@@ -160,6 +161,7 @@ def _percent(given: Any) -> int:
 
 
 PERCENT = OptionType("PERCENT", "a whole number from 1 to 100, such as 20%", _percent)
+BEHAVIOR = OptionType("FILE", "the path of a JavaScript file", CA_FILE.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,15 @@ class BrowserSettings:
     )
     browser_clicks: int = setting(
         0, NUMBER, 'Click a button such as "Load more" up to N times on each page that is shown.'
+    )
+    behavior: tuple[str, ...] = setting(
+        (),
+        BEHAVIOR,
+        "Run this behavior on pages that are shown: a JavaScript file with a class in the form of browsertrix-crawler.",
+        many=True,
+    )
+    browser_screenshots: str = setting(
+        "off", choice("off", "on"), "Store a picture of each page that is shown, as urn:view:URL (JPEG)."
     )
     browser_tabs: int = setting(2, COUNT, "Show N pages at once.")
 

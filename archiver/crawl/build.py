@@ -1,12 +1,11 @@
 """Puts a crawl together, in one place to be read from top to bottom; the shutdown is the same in reverse."""
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -23,15 +22,15 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.live import Live, Tally
 from archiver.collection.lock import Lock
-from archiver.collection.named_files import archive_use, secret_uses, store_uses, tls_uses, vouch
+from archiver.collection.named_files import archive_use, file_uses, secret_uses, store_uses, vouch
 from archiver.collection.records import warc_files
 from archiver.collection.settings_file import put_settings
 from archiver.collection.store import Store, Uploads
 from archiver.collection.writer import Archive
-from archiver.config.settings import BrowserSettings, DedupSettings, Settings, SettingsByHost
+from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.budget import Budget, SharedBudget
-from archiver.crawl.commit import Committer
+from archiver.crawl.commit import Committer, FileWriter, close_files, finish_index
 from archiver.crawl.crawler_process import CrawlerProcess, CrawlerTask
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
 from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
@@ -142,7 +141,7 @@ async def open_processes(
         await _publish(stack, opened, supervisor.live, resume=how.resume)
         yield supervisor
         await asyncio.to_thread(opened.index.finish)
-        await _finish_index(opened.layout, opened.frontier)
+        await finish_index(opened.layout, opened.frontier)
 
 
 @asynccontextmanager
@@ -191,7 +190,7 @@ async def _opened(
 
         await catch_up(layout, frontier, visit_rules, index, now)
     rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, now))
-    await _prepare_views(frontier, settings.browser, resume=how.resume)
+    await frontier.prepare_views(settings.browser.browser, resume=how.resume)
     await frontier.add_seeds(settings.seeds)
     others = await asyncio.to_thread(_others, layout, settings.dedup)
     held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), orders, others
@@ -201,8 +200,8 @@ async def _opened(
 
 async def _put_together(
     stack: AsyncExitStack, opened: Opened
-) -> tuple[Crawl, CrawlFigures, tuple[BatchWriter, BatchWriter], Journal]:
-    """Return a crawl in *opened*, its figures, two writers and their journal; *stack* abandons them after an error."""
+) -> tuple[Crawl, CrawlFigures, Sequence[FileWriter], Journal]:
+    """Return a crawl in *opened*, its figures, writers and their journal; *stack* abandons them after an error."""
     layout, settings, secrets = opened.layout, opened.settings, opened.secrets
     frontier, rules = opened.frontier, opened.rules
     clock, by_host, sent = opened.clock, rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
@@ -210,9 +209,12 @@ async def _put_together(
     fetcher = _fetcher(stack, layout, sent, guard)
     journal = Journal(opened.index, CrawlLog(layout.log), clock)
     stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
-    writers = _writers(opened, journal, clock)
-    for writer in writers:
-        stack.callback(writer.abandon)
+    archives = _archives(opened)
+    writers = _writers(opened, archives, journal, clock)
+    files: list[FileWriter] = [*writers]
+    views = _views(opened, archives, journal, files)
+    for each in files:
+        stack.callback(each.abandon)
     name, crawlers = opened.crawler
     schedule = schedule_of(settings, opened.began, resume=opened.resume, crawlers=crawlers)
     room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
@@ -234,10 +236,10 @@ async def _put_together(
     changes = OutsideChanges(frontier, dispatcher, opened.known, live.add_seeds, orders)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
-    parts = Parts(*work, logins, leases, budget, undiscovered, _views(opened))
+    parts = Parts(*work, logins, leases, budget, undiscovered, views)
     crawl = Crawl(parts, by_host, clock)
     figures = CrawlFigures(crawl, schedule, committer, health.network, fetcher.spool_folder, clock)
-    return crawl, figures, writers, journal
+    return crawl, figures, files, journal
 
 
 async def _publish(stack: AsyncExitStack, opened: Opened, figures: Callable[[float], Live], *, resume: bool) -> None:
@@ -248,25 +250,26 @@ async def _publish(stack: AsyncExitStack, opened: Opened, figures: Callable[[flo
     await stack.enter_async_context(published(about, figures))
 
 
-async def _prepare_views(frontier: SqliteFrontier, settings: BrowserSettings, *, resume: bool) -> None:
-    """Let *frontier* say which pages are to be shown: those of an earlier run too, or none without a browser."""
-    if settings.browser == "off":
-        await frontier.forget_views()
-    elif resume:
-        await frontier.add_stored_views(every=settings.browser == "all")
+def _views(
+    opened: Opened, archives: Iterator[Archive], journal: Journal, writers: list[FileWriter]
+) -> "PageViews | None":
+    """Return the views of pages in a browser, if there are to be any, and add their writer to *writers*.
 
-
-def _views(opened: Opened) -> "PageViews | None":
-    """Return the views of pages in a browser, if there are to be any. The first of several crawlers shows them."""
+    The first of several crawlers shows them.
+    """
     settings = opened.settings.browser
     if settings.browser == "off":
         return None
     from archiver.crawl.views.answers import StoredAnswers  # noqa: PLC0415 - most crawls need no browser
+    from archiver.crawl.views.records import ViewWriter  # noqa: PLC0415 - see above
     from archiver.crawl.views.stage import PageViews  # noqa: PLC0415 - see above
 
-    first = opened.crawler[0].endswith(FIRST) or not opened.crawler[0]
-    answers = StoredAnswers(opened.layout, opened.others) if first else None
-    return PageViews((opened.frontier, answers), opened.rules, settings, opened.clock)
+    if opened.crawler[0] and not opened.crawler[0].endswith(FIRST):
+        return PageViews((opened.frontier, None, None), opened.rules, settings, opened.clock)
+    writer = ViewWriter(next(archives), journal, opened.frontier)
+    writers.append(writer)
+    answers = StoredAnswers(opened.layout, opened.others)
+    return PageViews((opened.frontier, answers, writer), opened.rules, settings, opened.clock)
 
 
 async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
@@ -289,7 +292,7 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
 def _made(directory: Path, settings: Settings) -> Layout:
     """Return the layout of *directory*, and note there which files of this machine it may use."""
     layout = safe_paths.make_folders(directory)
-    uses = *map(archive_use, settings.dedup.dedup_from), *tls_uses(settings), *secret_uses(settings)
+    uses = *map(archive_use, settings.dedup.dedup_from), *file_uses(settings), *secret_uses(settings)
     vouch(layout, (*uses, *store_uses(settings)))
     return layout
 
@@ -334,26 +337,35 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
         return await frontier.seeds(), await frontier.newest_order()
 
 
-def _writers(opened: Opened, journal: Journal, clock: Clock) -> tuple[BatchWriter, BatchWriter]:
-    """Return the quick writer and the slow one; they share the serial numbers of files."""
-    layout, settings, (crawler, _) = opened.layout, opened.settings, opened.crawler
-    identity = identity_of(settings)
+def _archives(opened: Opened) -> Iterator[Archive]:
+    """Yield archives for the writers of this crawler; they share the serial numbers of their files."""
+    layout, crawler = opened.layout, opened.crawler[0]
+    identity = identity_of(opened.settings)
     if crawler:
         identity = replace(identity, host=crawler)
     if any(map(is_private, (layout.database, layout.address))):  # cookies of the user, as request records will have
         identity = replace(identity, private=True)
     serials = itertools.count(next_serial(layout))
-    indexes, folders = [one.cdxj for one in opened.others], [one.folders for one in opened.others]
-    suspected = suspects(layout.spool)
-
-    def writer(*, slow: bool) -> BatchWriter:
-        archive = Archive(
+    while True:
+        yield Archive(
             layout.archive,
             identity,
             serials=lambda: next(serials),
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
+
+
+def _writers(
+    opened: Opened, archives: Iterator[Archive], journal: Journal, clock: Clock
+) -> tuple[BatchWriter, BatchWriter]:
+    """Return the quick writer and the slow one."""
+    layout, settings, (crawler, _) = opened.layout, opened.settings, opened.crawler
+    indexes, folders = [one.cdxj for one in opened.others], [one.folders for one in opened.others]
+    suspected = suspects(layout.spool)
+
+    def writer(*, slow: bool) -> BatchWriter:
+        archive = next(archives)
         mark = Mark(layout.spool / MARK.format(f"{crawler}{int(slow)}"))
         read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
         if settings.dedup.dedup == "off":
@@ -376,22 +388,3 @@ def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
         draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
         gather(layout.scratch, draft, [one.cdxj for one in others])
     return others
-
-
-async def close_files(
-    layout: Layout, frontier: Frontier, writers: tuple[BatchWriter, BatchWriter], journal: Journal
-) -> None:
-    """Give every file its final name, merge the index, and mark the files as indexed, in this order."""
-    for writer in writers:
-        await frontier.settle((), await writer.close())
-    await asyncio.to_thread(journal.close)
-    await _finish_index(layout, frontier)
-
-
-async def _finish_index(layout: Layout, frontier: Frontier) -> None:
-    """Mark the files as indexed; then the crawl leaves nothing else behind."""
-    await frontier.mark_indexed()
-    for mark in layout.spool.glob(MARK.format("*")):  # of crawlers that were killed, and did not come back
-        mark.unlink()
-    with contextlib.suppress(OSError):  # something foreign lies in it: not ours to remove
-        layout.spool.rmdir()

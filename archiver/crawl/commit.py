@@ -8,14 +8,18 @@ commits its batches in the order in which it wrote them, so the committed length
 import asyncio
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from archiver.clock import Clock
-from archiver.crawl.batch_writer import BatchWriter, StoredBatch
+from archiver.collection.layout import Layout
+from archiver.crawl.batch_writer import BatchWriter, Journal, StoredBatch
 from archiver.crawl.live.tally import CommitTally
+from archiver.crawl.reader_process import MARK
 from archiver.crawl.visit import Visited
 from archiver.frontier.port import Frontier, Settled
-from archiver.model import Claim, Settlement
+from archiver.model import Claim, FileState, Settlement
 from archiver.policy.schedule import Schedule
 
 LARGE = 8 << 20  # bytes of a response that goes to the slow writer at once
@@ -319,3 +323,30 @@ def _weight(visited: Visited) -> tuple[int, int]:
     """Return the bytes that a visit holds in memory, and 1 if its response is a large one in a file."""
     size = visited.exchange.response.length if visited.exchange is not None else 0
     return (0, 1) if size > LARGE else (size, 0)
+
+
+class FileWriter(Protocol):
+    """A writer of WARC files."""
+
+    async def close(self) -> tuple[FileState, ...]:
+        """Finish the open file and end the thread."""
+
+    def abandon(self) -> None:
+        """Leave all files as they are."""
+
+
+async def close_files(layout: Layout, frontier: Frontier, writers: Sequence[FileWriter], journal: Journal) -> None:
+    """Give every file its final name, merge the index, and mark the files as indexed, in this order."""
+    for writer in writers:
+        await frontier.settle((), await writer.close())
+    await asyncio.to_thread(journal.close)
+    await finish_index(layout, frontier)
+
+
+async def finish_index(layout: Layout, frontier: Frontier) -> None:
+    """Mark the files as indexed; then the crawl leaves nothing else behind."""
+    await frontier.mark_indexed()
+    for mark in layout.spool.glob(MARK.format("*")):  # of crawlers that were killed, and did not come back
+        mark.unlink()
+    with suppress(OSError):  # something foreign lies in it: not ours to remove
+        layout.spool.rmdir()

@@ -166,13 +166,15 @@ async def stored(directory: Path, settings: Settings) -> str:
             return await _written(layout, settings, frontier, [*parts, *reports], manifest)
 
 
-async def store_screenshots(directory: Path, settings: Settings, pictures: Sequence[tuple[str, Path]]) -> str:
-    """Store JPEG files as `urn:view:URL` in the collection in *directory*; return the name of the WARC file.
+async def store_views(directory: Path, settings: Settings, records: Sequence[tuple[str, str, Path]]) -> str:
+    """Store records of views in the collection in *directory*; return the name of the WARC file.
+
+    *records*: for each its URI, its type, and the file with its bytes.
 
     Raises `ConfigError` if another process works there.
     """
     layout = Layout(directory)
-    parts = [MetadataPart(f"urn:view:{page}", "image/jpeg", path, 0, path.stat().st_size) for page, path in pictures]
+    parts = [MetadataPart(uri, mime, path, 0, path.stat().st_size) for uri, mime, path in records]
     with Lock(layout.lock):
         async with await SqliteFrontier.open(layout.database) as frontier:
             return await _written(layout, settings, frontier, parts, None)

@@ -239,14 +239,17 @@ class ViewRows(Runs):
         """Show the pages of *pattern* that were left out."""
         await self._write(views.take_back, pattern)
 
-    async def forget_views(self) -> None:
-        """Show no more pages."""
-        if await self.views_left():
-            await self._write(views.forget)
+    async def prepare_views(self, shown: str, *, resume: bool) -> None:
+        """Begin a run that shows pages as `--browser` says: off, auto or all.
 
-    async def add_stored_views(self, *, every: bool) -> None:
-        """Show the archived pages that were stored without a browser; with *every*, those that were left out too."""
-        await self._write(views.add_stored, every=every)
+        When a crawl is resumed, the pages that were stored without a browser are shown too; with all, also those that
+        were left out.
+        """
+        if shown == "off":
+            if await self.views_left():
+                await self._write(views.forget)
+        elif resume:
+            await self._write(views.add_stored, every=shown == "all")
 
     async def newest_captures(self, address: str) -> list[CaptureRow]:
         """Return a few captures of *address*, newest first."""

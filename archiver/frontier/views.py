@@ -20,7 +20,6 @@ from archiver.model import Claim, Settlement, State
 from archiver.policy.views import ViewNeed
 
 AT_ONCE = 100  # rows of one answer
-MAX_TITLES = 100_000  # in memory
 MAX_CAPTURES = 8  # of one URL
 
 _ADD = """
@@ -110,14 +109,6 @@ def totals(db: Reader) -> ViewTotals:
         "count(*) FILTER (WHERE state = 'done' AND (missing > 0 OR ended <> '')) FROM views"
     ).fetchone()
     return ViewTotals(*row)
-
-
-def titles(db: Reader) -> dict[str, str]:
-    """Return the titles that pages had when they were shown, by URL."""
-    rows = db.execute(
-        "SELECT urls.url, title FROM views JOIN urls ON urls.id = views.url WHERE title <> '' LIMIT ?", (MAX_TITLES,)
-    )
-    return dict(rows)
 
 
 def save(db: Connection, results: Sequence[ViewResult]) -> None:

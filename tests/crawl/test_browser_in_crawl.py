@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from archiver.model import ExitCode
+from archiver.tools.wacz.pages import format_date
 from fixtures.archives import rows
 from fixtures.command import COMMAND, archiver, environment, running
 from fixtures.devtools import needs_chromium, needs_namespace
@@ -95,20 +96,59 @@ def check_whole(folder: Path, site: RawServer, *, again: int = 0) -> None:
     looked = archiver("look", "c", "--all", cwd=folder)
     assert looked.returncode == ExitCode.DONE, looked.stdout + looked.stderr
     assert f"complete   {ITEMS + 1} pages" in looked.stdout
+    stored = "SELECT count(DISTINCT uri) FROM resources WHERE uri LIKE 'urn:pageinfo:%' OR uri LIKE 'urn:text:%'"
+    assert rows(folder / "c", stored) == [(2 * (ITEMS + 1),)]
     verified = archiver("verify", "c", cwd=folder)
     assert verified.returncode == ExitCode.DONE, verified.stdout + verified.stderr
 
 
 def test_an_application_is_archived_whole(tmp_path: Path, site: RawServer) -> None:
-    said = crawled(tmp_path, site.url(), "--browser", "auto")
+    said = crawled(tmp_path, site.url(), "--browser", "auto", "--browser-screenshots", "on")
     assert f"browser   {ITEMS + 1} pages shown" in said
     check_whole(tmp_path, site)
+    check_records(tmp_path, site)
     titles = "SELECT title FROM views JOIN urls ON urls.id = views.url WHERE urls.url LIKE '%/item/3'"
     assert rows(tmp_path / "c", titles) == [("Item 3",)]
     assert archiver("pack", "c", "-o", "c.wacz", cwd=tmp_path).returncode == ExitCode.DONE
     with ZipFile(tmp_path / "c.wacz") as package:
         pages = [json.loads(line) for line in package.read("pages/extraPages.jsonl").splitlines()[1:]]
-    assert {page["title"] for page in pages} == {f"Item {n}" for n in range(ITEMS)}
+    assert {(page["title"], page["text"]) for page in pages} == {(f"Item {n}", f"Item {n}") for n in range(ITEMS)}
+    before = stored(tmp_path / "c")
+    (tmp_path / "c/crawl.db").unlink()
+    (tmp_path / "c/indexes/index.cdxj").unlink()
+    assert archiver("rebuild", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    assert archiver("index", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    assert stored(tmp_path / "c") == before
+
+
+def stored(directory: Path) -> tuple[list[tuple[object, ...]], bytes]:
+    """Return what the database and the index know about the records of views."""
+    found = rows(directory, "SELECT uri, timestamp FROM resources ORDER BY 1, 2")
+    return found, (directory / "indexes/index.cdxj").read_bytes()
+
+
+def check_records(folder: Path, site: RawServer) -> None:
+    """The view of a page is stored: what it asked for, its text, and a picture."""
+    address = site.url("/item/3")
+    told = {kind: got(folder, f"urn:{kind}:{address}") for kind in ("pageinfo", "text", "view")}
+    assert told["text"] == b"Item 3"
+    assert told["view"].startswith(b"\xff\xd8\xff")
+    info = json.loads(told["pageinfo"])
+    of_page = "SELECT timestamp FROM captures JOIN urls ON urls.id = captures.url WHERE urls.url LIKE '%/item/3'"
+    [captured] = rows(folder / "c", of_page)
+    assert info["ts"] == format_date(int(str(captured[0])))
+    assert (info["url"], info["title"], info["missing"], info["live"], info["ended"]) == (address, "Item 3", [], [], "")
+    assert info["urls"][address] == {"status": 200, "mime": "text/html", "type": "document"}
+    assert info["urls"][site.url("/api/item-3.json")] == {"status": 200, "mime": "application/json", "type": "xhr"}
+    assert {each["type"] for each in info["urls"].values()} == {"document", "script", "xhr", "image"}
+
+
+def got(folder: Path, uri: str) -> bytes:
+    ran = archiver("get", "c", uri, "-o", "got", cwd=folder)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    data = (folder / "got").read_bytes()
+    (folder / "got").unlink()
+    return data
 
 
 def test_a_crawl_without_a_browser_says_what_one_may_find(tmp_path: Path, site: RawServer) -> None:
@@ -248,6 +288,39 @@ def test_urls_that_defeat_caches_are_one(tmp_path: Path, site: RawServer) -> Non
     looked = archiver("look", "c", "--all", cwd=tmp_path)
     assert looked.returncode == ExitCode.DONE, looked.stdout
     assert "volatile" not in looked.stdout
+
+
+BEHAVIOR = """class Opened {
+    static id = "Opened"
+    static isMatch() { return location.pathname === "/" }
+    static init() { return {} }
+    async *run(ctx) {
+        for (const each of ctx.Lib.xpathNodes("//button")) {
+            await ctx.Lib.scrollAndClick(each, 10)
+            yield ctx.Lib.getState(ctx, "opened", "opened")
+        }
+        throw new Error("wrong at the end")
+    }
+}
+"""
+
+
+def test_a_behavior_of_the_user_is_run(tmp_path: Path, site: RawServer) -> None:
+    """Its path becomes absolute; in a collection for which this user did not name it, it is not read."""
+    buttons = "".join(f"<button onclick=\"fetch('/api/' + 'item-{n}.json')\">{n}</button>" for n in range(3))
+    site.routes = {**site.routes, "/": ok(f"<!doctype html><title>Buttons</title><div id=app></div>{buttons}")}
+    (tmp_path / "opened.js").write_text(BEHAVIOR)
+    said = crawled(tmp_path, site.url(), "--browser", "auto", "--behavior", "opened.js")
+    assert asked(site).keys() == {"/", *(f"/api/item-{n}.json" for n in range(3))}
+    assert said.count(f"--behavior {tmp_path}/opened.js: Error: wrong at the end") == 1
+    assert json.loads(got(tmp_path, f"urn:pageinfo:{site.url()}"))["behavior"] == "Opened"
+    (tmp_path / "c/named-files.known").unlink()
+    refused = resumed(tmp_path, code=ExitCode.USAGE)
+    assert f"you have not named behavior {tmp_path}/opened.js for this collection" in refused
+    (tmp_path / "opened.js").write_text("class {")
+    refused = resumed(tmp_path, "--behavior", "opened.js", code=ExitCode.USAGE)
+    assert f"--behavior {tmp_path}/opened.js: line " in refused
+    assert "write one class with static id" in refused
 
 
 def test_what_cannot_be_shown(tmp_path: Path, site: RawServer) -> None:

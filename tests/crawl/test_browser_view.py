@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from archiver.browser.answers import Asked, Told
+from archiver.browser.behavior_files import check_behaviors, read_behaviors
+from archiver.browser.behaviours import BehaviorFile, BehaviourPlan
 from archiver.browser.chromium import Chromium, find
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.view import FLAGS, BrowserViews, Viewed, ViewLimits
+from archiver.errors import ConfigError
 from fixtures.devtools import needs_chromium, needs_namespace
 
 pytestmark = [
@@ -260,8 +263,8 @@ document.getElementById("more").addEventListener("click", async () => {
         (ENDLESS, PATIENT, {"/part-1", "/part-2", "/part-3", "/part-4"}),
         (FOLDED, PATIENT, {"/folded", "/seen.png"}),
         (BUTTON, PATIENT, set()),
-        (BUTTON, replace(PATIENT, clicks=2), {"/more-1", "/more-2"}),
-        (BUTTON, replace(PATIENT, clicks=20), {"/more-1", "/more-2", "/more-3"}),
+        (BUTTON, replace(PATIENT, behaviours=BehaviourPlan(2)), {"/more-1", "/more-2"}),
+        (BUTTON, replace(PATIENT, behaviours=BehaviourPlan(20)), {"/more-1", "/more-2", "/more-3"}),
     ],
     ids=["endless", "folded", "no click", "two clicks", "all clicks"],
 )
@@ -288,3 +291,117 @@ def test_links_of_the_live_document_are_returned() -> None:
         "three.html",
         "two.html",
     ]
+
+
+LIST = """<title>List</title><div id=list><p>1</p><p>2</p></div><button onclick="fetch('/clicked')">Reply</button>
+<script>
+let more = 3
+document.getElementById("list").addEventListener("click", async event => {
+    await fetch("/opened-" + event.target.textContent)
+    if (more < 5) document.getElementById("list").insertAdjacentHTML("beforeend", `<p>${more++}</p>`)
+})
+</script>"""
+STEPS = """
+class Threads {
+    static id = "Threads"
+    static init() { return { state: { threads: 0 }, opts: { limit: 9 } } }
+    static isMatch() { return location.href === "https://site.example/" }
+    async awaitPageLoad(ctx) { await ctx.Lib.waitUntilNode("//div[@id='list']/p") }
+    async *open(ctx, item) {
+        item.click()
+        yield ctx.Lib.getState(ctx, "opened", "threads")
+    }
+    async *run(ctx) {
+        const { Lib, opts, state } = ctx
+        for await (const item of Lib.iterChildMatches("p", Lib.xpathNode("//div[@id='list']"))) {
+            Lib.scrollIntoView(item)
+            yield* this.open(ctx, item)
+        }
+        await Lib.scrollAndClick(Lib.xpathNode("//button"), 10)
+        Lib.addLink("/named.html")
+        Lib.assertContentValid(() => typeof globalThis.more === "undefined", "it sees the page's own objects")
+        await Lib.waitUntil(() => [...Lib.xpathNodes("//p")].length === 4)
+        const told = [state.threads, opts.limit, Lib.xpathString("//p[1]"), ctx.getState("m", "n").state.n]
+        await fetch("/done?" + told.join("-"))
+    }
+};
+"""
+
+
+def behaving(*sources: str, seconds: float = 3600, steps: int = 1000) -> Viewed:
+    """Return the view of LIST with the behaviors *sources*."""
+    files = tuple(BehaviorFile(f"{number}.js", source.rstrip("; \n")) for number, source in enumerate(sources))
+
+    async def answer(asked: Asked) -> Told | None:
+        return html(LIST) if asked.url == PAGE else Told(200, (("content-type", "text/plain"),), b"part", SECOND)
+
+    plan = BehaviourPlan(files=files, seconds=seconds, steps=steps)
+    return in_browser(lambda views, _browser: views.view(PAGE, SECOND, answer, replace(PATIENT, behaviours=plan)))
+
+
+def test_a_behavior_of_the_user_runs_in_the_form_of_browsertrix() -> None:
+    other = "class Other { static id = 'Other'; static isMatch() { return false }; async *run() { fetch('/other') } }"
+    later = "class Later { static id = 'Later'; static isMatch() { return true }; async *run() { fetch('/later') } }"
+    found = behaving(other, STEPS, later)
+    assert (found.ended, found.faults, found.behavior) == ("", (), "Threads")
+    asked = [each.url.removeprefix(PAGE) for each in found.answered]
+    assert asked == ["", "opened-1", "opened-2", "opened-3", "opened-4", "clicked", "done?4-9-1-1"]
+    assert f"{PAGE}named.html" in found.links
+
+
+FORM = "class A {{ static id = 'A'; static isMatch() {{ return true }}; async *run() {{ {} }} }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "fault"),
+    [
+        ("throw new Error('wrong')", 3600, "0.js: Error: wrong"),
+        ("for (;;) yield 1", 3600, "0.js: it was ended after 20 steps"),
+        ("for (;;) {}", 2, "0.js: it was ended after 2 seconds"),
+        ("await new Promise(() => 0)", 2, "0.js: it was ended after 2 seconds"),
+    ],
+)
+def test_a_behavior_ends(text: str, seconds: float, fault: str) -> None:
+    """And the view goes on: its title and text are read."""
+    found = behaving(FORM.format(text), seconds=seconds, steps=20)
+    assert (found.ended, found.faults, found.title) == ("", (fault,), "List")
+    assert found.text.split() == ["1", "2", "Reply"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("class A {\n  static id = 'A'\n  oops(\n}", "line 4: SyntaxError: "),
+        ("", "SyntaxError"),
+        ("42", "it is no class"),
+        ("class A { static isMatch() {}; async *run() {} }", "no `static id`"),
+        ("class A { static id = 'A'; async *run() {} }", "no `static isMatch()`"),
+        ("class A { static id = 'A'; static isMatch() {} }", "no `async* run(ctx)`"),
+        ("class A { static id = 'A'; static init = 1; static isMatch() {}; async *run() {} }", "`static init`"),
+        ("class A { static { for (;;) {} } }", "Execution was terminated"),
+        ("\xff", "it is not UTF-8"),
+        ("// " + "x" * (1 << 20), "it is larger than 1 MiB"),
+    ],
+)
+def test_a_faulty_behavior_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "a.js"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError) as error:
+        check_behaviors(read_behaviors((str(path),)), (*find(""), *FLAGS))
+    message = str(error.value)
+    assert message.startswith(f"--behavior {path}: ")
+    assert fault in message
+    assert "\n" not in message
+
+
+def test_a_behavior_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        read_behaviors((str(tmp_path / "a.js"),))
+
+
+def test_the_text_of_a_page_is_what_it_shows() -> None:
+    """Also in an open shadow root and in a frame of the same origin, but nothing that is hidden."""
+    text = """<p>One</p><p hidden>Two</p><script>"Three"</script><div id=host></div><iframe srcdoc="<p>Four"></iframe>
+    <script>document.getElementById("host").attachShadow({mode: "open"}).innerHTML = "<style>p{}</style><p>Five"
+    document.body.append("Six")</script>"""
+    assert viewed({PAGE: html(text)}).text.split() == ["One", "Six", "Five", "Four"]

@@ -244,9 +244,12 @@ def test_a_url_that_failed_is_tried_again(tmp_path: Path, site: RawServer) -> No
 
 
 @pytest.mark.timeout(120)
-def test_screenshots_are_records(tmp_path: Path, site: RawServer) -> None:
+def test_what_pages_showed_is_stored_on_wish(tmp_path: Path, site: RawServer) -> None:
     crawled(tmp_path, site.url("/plain.html"))
-    looked(tmp_path, "--screenshots", site.url("/plain.html"), code=ExitCode.DONE)
+    looked(tmp_path, "--screenshots", "--records", site.url("/plain.html"), code=ExitCode.DONE)
+    for kind, expected in (("text", "Plain"), ("pageinfo", '"title": "Plain"')):
+        ran = archiver("get", "c", f"urn:{kind}:{site.url('/plain.html')}", cwd=tmp_path)
+        assert expected in ran.stdout, ran.stderr
     ran = archiver("get", "c", f"urn:view:{site.url('/plain.html')}", "-o", "view.jpg", cwd=tmp_path)
     assert ran.returncode == ExitCode.DONE, ran.stderr
     assert (tmp_path / "view.jpg").read_bytes().startswith(b"\xff\xd8\xff")
@@ -262,6 +265,9 @@ def test_what_cannot_be_looked_at(tmp_path: Path, site: RawServer) -> None:
         (("c", site.url("/other.html")), f"c holds no capture of {site.url('/other.html')}; similar: "),
         (("c.wacz", "--fetch"), "--fetch: c.wacz holds no crawl"),
         (("c.wacz", "--screenshots"), "--screenshots: c.wacz holds no crawl"),
+        (("c.wacz", "--records"), "--records: c.wacz holds no crawl"),
+        (("c", "--behavior", "none.js"), "--behavior none.js: cannot be read: No such file or directory"),
+        (("c", "--behavior", "c.wacz"), "--behavior c.wacz: it is not UTF-8"),
         (("c", "--browser", "no-such-browser"), "--browser no-such-browser: there is no such program"),
         (("nothing",), "nothing"),
     ):

@@ -1,8 +1,12 @@
 """Answers from an archive: what the browser is told, and which parameters count as cache busters."""
 
+import json
+
 import pytest
 
 from archiver.browser.answers import LARGEST_PART, Asked, Told, part_of, preflight, readable, told_fields
+from archiver.browser.page_info import LONGEST_URL, PageInfo, page_id, records_of
+from archiver.browser.view import Given, Viewed
 from archiver.collection.browser_answers import second_of, without_cache_busters
 
 
@@ -85,3 +89,50 @@ def test_dates() -> None:
     assert second_of("20231114221320") == 1_700_000_000
     assert second_of("2023") == 0
     assert second_of("20239914221320") == 0
+
+
+def test_records_of_a_view() -> None:
+    """A POST is listed under the URL by which a replay looks it up; URLs without end are left out."""
+    told = {
+        Asked("http://a/", "GET", "Document"): Given(200, "text/html"),
+        Asked("http://a/api", "POST", "XHR", (("content-type", "text/plain"),), b'{"b": 1}'): Given(404, "text/plain"),
+        Asked("http://a/" + "x" * LONGEST_URL, "GET", "Image"): Given(200, "image/png"),
+    }
+    missing = (Asked("http://a/no", "GET", "Fetch"),)
+    viewed = Viewed("http://a/", "A\x00b", told, missing, ("wss://a/",), "60 seconds", (), "text", b"\xff\xd8")
+    info, text, picture = records_of(viewed, 1_700_000_000_123_456, 2)
+    assert [each.uri for each in (info, text, picture)] == [
+        "urn:pageinfo:http://a/",
+        "urn:text:http://a/",
+        "urn:view:http://a/",
+    ]
+    assert (text.block, picture.block) == (b"text", b"\xff\xd8")
+    fields = json.loads(info.block)
+    assert fields.pop("pageid") == page_id("http://a/", 1_700_000_000_123_456)
+    assert fields == {
+        "url": "http://a/",
+        "ts": "2023-11-14T22:13:20.123Z",
+        "title": "A\\x00b",
+        "round": 2,
+        "urls": {
+            "http://a/": {"status": 200, "mime": "text/html", "type": "document"},
+            "http://a/api?__wb_method=POST&b=1": {"status": 404, "mime": "text/plain", "type": "xhr"},
+            "http://a/no": {"status": 0, "type": "fetch"},
+        },
+        "missing": ["http://a/no"],
+        "live": ["wss://a/"],
+        "ended": "60 seconds",
+    }
+    assert PageInfo.parse(info.block) == PageInfo(1_700_000_000, "A\\x00b")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [b"", b"{}", b"[]", b'{"ts": 1}', b'{"ts": "x"}', b'{"ts": "2023-11-14T22:13:20"}', b"[" * 100_000, b"\xff", b"1"],
+)
+def test_a_page_info_that_says_nothing(block: bytes) -> None:
+    assert PageInfo.parse(block) is None
+
+
+def test_a_page_info_of_another_program() -> None:
+    assert PageInfo.parse(b'{"ts": "2023-11-14T22:13:20.5Z", "title": [1]}') == PageInfo(1_700_000_000)

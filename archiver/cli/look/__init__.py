@@ -45,7 +45,9 @@ class LookRequest:
     urls: tuple[str, ...]
     every: bool
     fetch: bool
+    records: bool
     screenshots: bool
+    behavior: tuple[str, ...]
     browser: str
     tabs: int
     output: Path | None
@@ -57,10 +59,9 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
 
     from archiver.browser.chromium import Chromium, find, why_no_namespace
     from archiver.browser.devtools import BrowserGoneError
-    from archiver.browser.view import FLAGS
     from archiver.collection.browser_answers import ArchiveAnswers
-    from archiver.crawl.metadata_warc import store_screenshots
-    from archiver.tools.look.look import LookFindings, LookOptions
+    from archiver.crawl.metadata_warc import store_views
+    from archiver.tools.look.look import LookFindings
 
     command = find(request.browser)
     if why := why_no_namespace():
@@ -69,7 +70,7 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
         )
     _check_changeable(directory, request)
     check_files_are_here(directory)
-    options = LookOptions((*command, *FLAGS), request.tabs, request.screenshots)
+    options = _options(request, command)
     found = LookFindings()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="archiver-views-")))
@@ -77,12 +78,12 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
         chosen = _chosen(archives[0], directory, request)
         start = partial(Chromium, options.command, network=False)
         try:
-            pictures = asyncio.run(_look(chosen.pages, ArchiveAnswers(archives), options, start, found, folder))
+            stored = asyncio.run(_look(chosen.pages, ArchiveAnswers(archives), options, start, found, folder))
         except BrowserGoneError as error:
             raise ConfigError(f"{command[0]}: {error}") from None
-        if pictures:
-            name = asyncio.run(store_screenshots(directory, _settings(directory), pictures))
-            say(f"archiver: {count(len(pictures), 'screenshot')} stored in {name}")
+        if stored:
+            name = asyncio.run(store_views(directory, _settings(directory), stored))
+            say(f"archiver: {count(len(stored), 'record')} of views stored in {name}")
     known = states(directory, found.missing.values())
     _write_table(_table_path(directory, request), found, known)
     results(_lines(directory, request, chosen, found, known))
@@ -91,9 +92,23 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
     return ExitCode.FAULTS if found.lasting or found.unfinished else ExitCode.DONE
 
 
+def _options(request: LookRequest, browser: Sequence[str]) -> "LookOptions":
+    """Return how pages are viewed. Raises `ConfigError` if a behavior is faulty."""
+    from archiver.browser.behavior_files import check_behaviors, read_behaviors
+    from archiver.browser.behaviours import BehaviourPlan
+    from archiver.browser.view import FLAGS, ViewLimits
+    from archiver.tools.look.look import LookOptions
+
+    command, behaviors = (*browser, *FLAGS), read_behaviors(request.behavior)
+    check_behaviors(behaviors, command)
+    limits = ViewLimits(behaviours=BehaviourPlan(files=behaviors))
+    return LookOptions(command, request.tabs, request.records, request.screenshots, limits)
+
+
 def _check_changeable(directory: Path, request: LookRequest) -> None:
     """Refuse to change what holds no crawl."""
-    option = "--fetch" if request.fetch else "--screenshots" if request.screenshots else ""
+    given = {"--fetch": request.fetch, "--records": request.records, "--screenshots": request.screenshots}
+    option = next((name for name, wanted in given.items() if wanted), "")
     if option and (directory.is_file() or not Layout(directory).has_frontier()):
         raise ConfigError(f"{option}: {directory} holds no crawl, so it cannot be changed")
 
@@ -109,21 +124,21 @@ async def _look(
     start: "partial[Chromium]",
     found: "LookFindings",
     folder: Path,
-) -> list[tuple[str, Path]]:
-    """View *pages*, add the results to *found*, and return the screenshots, which are written to *folder*."""
+) -> list[tuple[str, str, Path]]:
+    """View *pages*, add the results to *found*, and return the records to store, whose bytes are in *folder*."""
     from archiver.tools.look.look import look as look_at
 
-    pictures: list[tuple[str, Path]] = []
+    records: list[tuple[str, str, Path]] = []
     with ProgressLine() as progress:
         progress.show(f"starting {options.command[0]}")
         async for each in look_at(pages, answers, options, start):
             found.add(each)
             missing = f", {len(found.missing)} URLs missing" if found.missing else ""
             progress.show(f"{found.pages} of {count(len(pages), 'page')}{missing}")
-            if each.screenshot:
-                pictures.append((each.page.url, folder / f"{found.pages}.jpg"))
-                pictures[-1][1].write_bytes(each.screenshot)
-    return pictures
+            for record in each.records:
+                records.append((record.uri, record.type, folder / str(len(records))))
+                records[-1][2].write_bytes(record.block)
+    return records
 
 
 def _archives(stack: ExitStack, directory: Path) -> list[Holdings]:
@@ -205,6 +220,7 @@ def _lines(
     if volatile:
         yield "           no replay asks for these again: they differ each time the page is shown"
     yield from _listed("live only", [f"{address}  on {page}" for address, page in found.live.items()])
+    yield from _listed("behaviors", [f"{fault}, on {page}" for fault, page in found.faults.items()])
     yield from _listed("cut short", [f"{page}: {why}" for page, why in found.unfinished])
     if found.lasting and not request.fetch and Layout(directory).has_frontier():
         yield f"next       archiver look {quote(str(directory))} --fetch   # queue what is missing"
@@ -244,14 +260,26 @@ COMMAND = define_command(
     Shows pages in Chromium, which has no network: each request is answered from the archive alone. Looks at the seeds
     and at three pages of each URL pattern, at most 100, or at the URLs given. Prints what pages ask for and the archive
     lacks, by URL pattern, and writes DIR/reports/missing-in-replay.tsv. Exits with 7 if something is missing. Changes
-    nothing without --fetch. DIR may also be a WACZ or WARC file.
+    nothing without --fetch, --records or --screenshots. DIR may also be a WACZ or WARC file.
     """,
     [
         directory_argument(),
         click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
         click.Option(["--all", "every"], is_flag=True, help="Look at all pages."),
         click.Option(["--fetch"], is_flag=True, help="Queue what is missing; archiver resume fetches it."),
+        click.Option(
+            ["--records"],
+            is_flag=True,
+            help="Store what each page asked for, its title and its text, as urn:pageinfo:URL and urn:text:URL; "
+            "packages then list these titles and texts.",
+        ),
         click.Option(["--screenshots"], is_flag=True, help="Store a picture of each page, as urn:view:URL (JPEG)."),
+        click.Option(
+            ["--behavior"],
+            multiple=True,
+            metavar="FILE",
+            help="Run this behavior: a JavaScript file with a class in the form of browsertrix-crawler. Repeatable.",
+        ),
         click.Option(["--browser"], default="", metavar="COMMAND", help="Start this browser. Default: Chromium."),
         click.Option(
             ["--tabs"], type=click.IntRange(1, 32), default=2, metavar="N", help="Show N pages at once. [default: 2]"

@@ -8,18 +8,22 @@ those of the crawl, and the browser has no network. See docs/decisions/0064-brow
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from archiver import url
+from archiver.browser.behavior_files import check_behaviors, read_behaviors
+from archiver.browser.behaviours import BehaviourPlan
 from archiver.browser.chromium import Chromium, find, why_no_namespace
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
+from archiver.browser.page_info import records_of
 from archiver.browser.view import FLAGS, VIEWS, BrowserViews, Viewed, ViewLimits
 from archiver.clock import Clock
 from archiver.config.settings import BrowserSettings, Settings
 from archiver.crawl.rules import CurrentRules
 from archiver.crawl.views.answers import MICRO, StoredAnswers
+from archiver.crawl.views.records import ViewWriter
 from archiver.crawl.views.requests import AddedUrls, HeldRequests, PageRequests, RequestContext
 from archiver.errors import ConfigError
 from archiver.frontier.sqlite import SqliteFrontier
@@ -34,6 +38,7 @@ MAX_ROUNDS = 4  # times that a page is shown
 CONFIRMED = 3  # pages of each pattern that are shown once more after they brought something
 MAX_FAILURES = 3  # browsers in a row that end before they have shown a page
 MAX_TITLE, MAX_ENDED = 500, 200  # characters
+MAX_FAULTS = 20  # of behaviors that are named
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +50,12 @@ def check_browser(settings: Settings) -> None:
         raise ConfigError(
             f"{option} does not work with --frontier; crawl with --browser off, then run archiver look --fetch"
         )
-    find("")
+    command = find("")
     if why := why_no_namespace():
         raise ConfigError(
             f"{option} runs Chromium without a network, in a network namespace, and none can be made: {why}"
         )
+    check_behaviors(read_behaviors(settings.browser.behavior), (*command, *FLAGS))
 
 
 class TimeShare:
@@ -88,17 +94,18 @@ class PageViews:
 
     def __init__(
         self,
-        stored: tuple[SqliteFrontier, StoredAnswers | None],
+        stored: tuple[SqliteFrontier, StoredAnswers | None, ViewWriter | None],
         rules: CurrentRules,
         settings: BrowserSettings,
         clock: Clock,
     ) -> None:
-        """*stored*: the frontier, and the answers in the archive; None if another crawler shows the pages."""
+        """*stored*: the frontier, the answers in the archive, and the writer; None: another crawler shows the pages."""
         self.paused = False  # no view begins
         self.alone = False  # nothing else is left to do, so all of the time is for views
         self.failed = ""  # why no browser can be had
         self.added = AddedUrls()
-        self._frontier, self._answers = stored
+        self.behaviors = read_behaviors(settings.behavior)
+        self._frontier, self._answers, self._writer = stored
         self._rules = rules
         self._settings = settings
         self._clock = clock
@@ -112,6 +119,7 @@ class PageViews:
         self._before: dict[int, set[str]] = {}  # URLs that a page asked for when it was shown last
         self._confirmed: Counter[str] = Counter()  # pages by pattern
         self._crashed: set[int] = set()
+        self._faults: set[str] = set()  # of behaviors, that were named
 
     @property
     def showing(self) -> int:
@@ -145,7 +153,7 @@ class PageViews:
             if first is None:
                 await asyncio.sleep(LOOK_EVERY)
                 continue
-            tabs = _Tabs(self, context, self._settings.browser_clicks)
+            tabs = _Tabs(self, context, self._settings)
             try:
                 await tabs.show(self._settings.browser_tabs, first)
             except (BrowserGoneError, ConfigError) as error:
@@ -201,11 +209,14 @@ class PageViews:
         if viewed is not None:
             await requests.add_links(viewed.links)
             waiting = await requests.still_waiting()
+            self._report(viewed.faults)
         self._learn(page, requests)
         lacking = {each for each in requests.unanswered | waiting if not self._volatile.covers(each)}
         to_confirm = bool(requests.new) and self._confirmed[shape] < CONFIRMED
         self._confirmed[shape] += to_confirm
         again = viewed is not None and due.rounds + 1 < MAX_ROUNDS and (bool(waiting & lacking) or to_confirm)
+        if viewed is not None and not again and self._writer is not None:
+            await self._writer.store(records_of(viewed, due.captured, due.rounds + 1))
         title = printable(viewed.title, MAX_TITLE) if viewed is not None else ""
         cut = printable(viewed.ended if viewed is not None else why, MAX_ENDED)
         result = ViewResult(page, shape, not again, requests.brought, len(lacking), title, cut)
@@ -218,6 +229,13 @@ class PageViews:
         await self._frontier.save_views((result,))
         if self._sample.ended(url.origin(due.claim.url), shape, brought=bool(requests.brought)):
             await self._frontier.take_back_views(shape)
+
+    def _report(self, faults: Iterable[str]) -> None:
+        """Name *faults* of the user's behaviors, each once."""
+        for fault in faults:
+            if fault not in self._faults and len(self._faults) < MAX_FAULTS:
+                self._faults.add(fault)
+                log.warning("--behavior %s", fault)
 
     def _learn(self, page: int, requests: PageRequests) -> None:
         """Learn which URLs *page* asked for only when it was shown before, or only now."""
@@ -245,11 +263,13 @@ class PageViews:
 class _Tabs:
     """The tabs of one browser."""
 
-    def __init__(self, stage: PageViews, context: RequestContext, clicks: int) -> None:
+    def __init__(self, stage: PageViews, context: RequestContext, settings: BrowserSettings) -> None:
         self.shown = 0  # pages
         self._stage = stage
         self._context = context
-        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience, clicks=clicks)
+        plan = BehaviourPlan(settings.browser_clicks, stage.behaviors)
+        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience, behaviours=plan)
+        self._pictures = settings.browser_screenshots == "on"
 
     async def show(self, tabs: int, first: DueView) -> None:
         """Show *first* and other pages until there has been none for some time, or a new browser is due.
@@ -280,7 +300,8 @@ class _Tabs:
     async def _show(self, views: BrowserViews, due: DueView) -> None:
         requests = PageRequests(due, self._context)
         try:
-            viewed = await views.view(due.claim.url, due.captured // MICRO, requests.answer, self._limits)
+            captured = due.captured // MICRO
+            viewed = await views.view(due.claim.url, captured, requests.answer, self._limits, screenshot=self._pictures)
         except BrowserGoneError:
             await self._stage.crashed(due, requests)
             raise

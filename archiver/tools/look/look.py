@@ -16,6 +16,7 @@ from archiver.ask import Ask
 from archiver.browser.answers import Asked, Told, get_of, post_of
 from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
+from archiver.browser.page_info import MICRO, VIEW, ViewRecord, records_of
 from archiver.browser.view import VIEWS, BrowserViews, Viewed, ViewLimits
 from archiver.collection.browser_answers import ArchiveAnswers, second_of, without_cache_busters
 from archiver.collection.dates import DateRange
@@ -35,7 +36,8 @@ class PageFindings:
     volatile: frozenset[tuple[str, str]] = frozenset()  # method and URL of those that only one view asked for
     live: tuple[str, ...] = ()
     ended: str = ""  # why the view ended before the page was quiet
-    screenshot: bytes = b""
+    records: tuple[ViewRecord, ...] = ()
+    faults: tuple[str, ...] = ()  # of the user's behaviors
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class LookOptions:
 
     command: Sequence[str]  # starts the browser
     tabs: int = 2
+    records: bool = False  # of what pages asked for, and of their text
     screenshots: bool = False
     limits: ViewLimits = field(default_factory=ViewLimits)
 
@@ -81,6 +84,7 @@ class LookFindings:
     missing: dict[tuple[str, str], MissingUrl] = field(default_factory=dict)  # by method and URL
     live: dict[str, str] = field(default_factory=dict)  # the first page by the URL of the connection
     unfinished: list[tuple[str, str]] = field(default_factory=list)  # pages, and why their view ended
+    faults: dict[str, str] = field(default_factory=dict)  # of behaviors, each with the first page
 
     def add(self, found: PageFindings) -> None:
         """Add the result of a page."""
@@ -95,6 +99,8 @@ class LookFindings:
             each.volatile &= key in found.volatile
         for address in found.live:
             self.live.setdefault(address, found.page.url)
+        for fault in found.faults:
+            self.faults.setdefault(fault, found.page.url)
         if found.ended:
             self.unfinished.append((found.page.url, found.ended))
 
@@ -192,7 +198,15 @@ class _Viewing:
             frozenset(both.keys() - asked_twice),
             tuple(dict.fromkeys((*first.live, *second.live))),
             first.ended or second.ended,
-            first.screenshot,
+            self._records(page, first),
+            tuple(dict.fromkeys((*first.faults, *second.faults))),
+        )
+
+    def _records(self, page: PageToView, viewed: Viewed) -> tuple[ViewRecord, ...]:
+        """Return what is to be stored of a view."""
+        found = records_of(viewed, second_of(page.timestamp) * MICRO, 1)
+        return tuple(
+            each for each in found if (self.options.screenshots if each.uri.startswith(VIEW) else self.options.records)
         )
 
     async def _once(self, page: PageToView, *, screenshot: bool = False) -> Viewed:

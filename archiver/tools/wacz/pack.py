@@ -10,9 +10,9 @@ others as required.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -32,11 +32,13 @@ from archiver.tools.wacz.contents import (
 )
 from archiver.tools.wacz.pages import (
     EXTRA_PAGES_FILE,
+    NOT_SHOWN,
     PAGES_FILE,
     DocumentReader,
     PageFinder,
     PageLists,
     PageRow,
+    Shown,
     format_date,
 )
 from archiver.tools.wacz.zip import PackageWriter, Sign, ZipMember
@@ -102,9 +104,7 @@ def describe_relation(before: Sequence[PackagePart], names: Sequence[str], numbe
 
 
 MOST_DAMAGE = 20  # places reported; `verify` reports all
-
-_PIECE = 1 << 20
-_REPORT_STEP = 1 << 20  # bytes between two progress reports
+_PIECE = 1 << 20  # bytes read at once, and between two progress reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class PackOptions:
     split: int | None = None  # maximum size of a package in bytes
     sign: Sign | None = None
     lists: Callable[[str], bool] = lambda _url: True  # tells by its URL if a page is listed
-    shown: Mapping[str, str] = field(default_factory=dict)  # titles that scripts have set, by URL
+    shown: Shown = NOT_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class _Packing:
     def _note_progress(self, done: int) -> None:
         """Note that *done* bytes are copied; report it now and then."""
         self._done = done
-        if done - self._reported >= _REPORT_STEP or done == self._total:
+        if done - self._reported >= _PIECE or done == self._total:
             self._reported = done
             self._report(PackProgress(done, self._total, self._file, len(self._contents.warcs)))
 

@@ -13,19 +13,19 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from isal import isal_zlib
 
 from archiver import extract
+from archiver.browser.page_info import page_id
 from archiver.collection.payload import stored_exchange
 from archiver.extract import page_title
 from archiver.extract.exchange import PAGES, charset, charset_of, payload
@@ -37,7 +37,6 @@ from archiver.warc.reader import Record
 from archiver.warc.records import ACCEPT_LANGUAGE, parse_date, target_of
 from archiver.warc.resources import mime_of
 
-NO_TITLES: Mapping[str, str] = MappingProxyType({})
 MAX_STORED = 4 << 20  # bytes of a stored response from which text is read
 WAITING = 8  # captures that wait for their metadata record: it follows directly, unless two writers mix
 REMEMBERED = 10_000  # titles by payload, for revisits; hosts; seeds
@@ -49,6 +48,9 @@ _HOST = re.compile(r"(?i:https?)://[^/?#]*")
 _PATH = re.compile(rb"^hopsFromSeed:[ \t]*([^\s]{0,2000})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
 T = TypeVar("T")
+Shown = Callable[[str, int], page_title.PageText | None]  # a page (URL, timestamp) as a browser showed it
+NOTHING = page_title.PageText("", "")
+NOT_SHOWN: Shown = lambda _url, _timestamp: None  # noqa: E731 - as the default of an option
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +85,8 @@ class PageRow:
 
     def row(self, *, text: bool = True) -> bytes:
         """Return its line in a list. ASCII, because some readers guess the encoding or split at unusual line ends."""
-        name = sha256(f"{self.url} {self.timestamp}".encode("utf-8", "surrogatepass")).hexdigest()
         fields: dict[str, Any] = {
-            "id": f"page-{name[:20]}",
+            "id": page_id(self.url, self.timestamp),
             "url": self.url,
             "ts": self.date,
             "title": self.title or None,
@@ -104,10 +105,11 @@ def format_date(timestamp: int) -> str:
 class PageFinder:
     """Finds the pages of one WARC file after another; *text* says whether their text is wanted.
 
-    *reader* limits the time per page. `close` closes the reader. *shown*: titles that scripts have set, by URL.
+    *reader* limits the time per page. `close` closes the reader. *shown* replaces what the documents say.
     """
 
-    def __init__(self, *, text: bool, reader: DocumentReader, shown: Mapping[str, str] = NO_TITLES) -> None:
+    def __init__(self, *, text: bool, reader: DocumentReader, shown: Shown = NOT_SHOWN) -> None:
+        self._text = text
         self._read_text = partial(page_title.read_page_text, text=text)
         self._reader = reader
         self._shown = shown
@@ -193,18 +195,26 @@ class PageFinder:
         """Return *page* with title and text of its *document*."""
         if document.media_type != "application/xhtml+xml" and not extract.is_page(document):
             return replace(page, html=False)
-        read, why = self._reader.apply(self._read_text, document)
-        if read is None:
-            log.warning("cannot read title and text of %s: %s", document.url, why or "internal error")
-            read = page_title.PageText("", "")
+        shown = self._shown(page.url, page.timestamp) or NOTHING
+        read = NOTHING
+        if not (shown.title and (shown.text or not self._text)):
+            found, why = self._reader.apply(self._read_text, document)
+            read = found or NOTHING
+            if found is None:
+                log.warning("cannot read title and text of %s: %s", document.url, why or "internal error")
+        title, text = shown.title or read.title, (shown.text or read.text) if self._text else ""
         digest = record.first("WARC-Payload-Digest")
-        if digest and read.title and len(self._titles) < REMEMBERED:
-            self._titles[digest] = read.title
-        return replace(page, html=True, title=self._shown.get(page.url) or read.title, text=read.text)
+        if digest and title and len(self._titles) < REMEMBERED:
+            self._titles[digest] = title
+        return replace(page, html=True, title=title, text=text)
 
     def _revisit(self, record: Record, address: str) -> PageRow | None:
         page = _bare(record, address, read_beginning(record.pieces())[1])
-        return replace(page, title=self._titles.get(record.first("WARC-Payload-Digest") or "", "")) if page else None
+        if page is None:
+            return None
+        shown = self._shown(page.url, page.timestamp) or NOTHING
+        title = shown.title or self._titles.get(record.first("WARC-Payload-Digest") or "", "")
+        return replace(page, title=title, text=shown.text if self._text else "")
 
 
 def _bare(record: Record, address: str, framing: Framing) -> PageRow | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from archiver import url
+from archiver.browser.page_info import PAGE_INFO, TEXT, VIEW
 from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings, names
 from archiver.collection.reindex import rebuild
@@ -28,7 +29,6 @@ from archiver.warc.records import referred, target_of
 from archiver.warc.warcinfo import ForgedRecords
 
 BELOW = "*."  # begins the pattern of a domain and all hosts below it
-VIEW = "urn:view:"  # begins the URI of a picture of a page
 LOOKUP = "dns:"  # begins the URI of a look-up of a host
 REMEMBERED = 100  # records to which one without a URL may belong: its neighbours
 _PIECE = 1 << 20
@@ -183,7 +183,9 @@ class _Sieve:
 
 def _page_of(target: str) -> str:
     """Return the URL to which the record with the URI *target* belongs: mostly itself."""
-    return f"http://{target.removeprefix(LOOKUP)}/" if target.startswith(LOOKUP) else target.removeprefix(VIEW)
+    if target.startswith(LOOKUP):
+        return f"http://{target.removeprefix(LOOKUP)}/"
+    return next((target.removeprefix(each) for each in (VIEW, TEXT, PAGE_INFO) if target.startswith(each)), target)
 
 
 def _copy(path: Path, target: Path, sieve: _Sieve) -> None:
