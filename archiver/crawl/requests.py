@@ -304,7 +304,7 @@ def _sent(claim: Claim) -> tuple[Claim, FormPost | None]:
     if claim.ask is None or not claim.ask.posts:
         return claim, None
     ask, page = claim.ask, claim.via or claim.target
-    form = FormPost(ask.body, ask.content_type, page, ask.fields, secret=False)
+    form = FormPost(ask.body, ask.content_type, page, secret=False)
     return replace(claim, url=claim.target, referrer=""), form
 
 

@@ -55,11 +55,11 @@ class Session:
         lines = self._cookie_line(claim, settings, now, verified=verified)
         if self._authenticator is not None:
             lines += self._authenticator.line(claim.url, form, login, verified=verified)
-        if claim.ask is None or form is not None:
-            return _accept(claim, form, settings) + _referer(claim, settings) + lines
+        if claim.ask is None:
+            return _accept(claim, settings) + _referer(claim, settings) + lines
         fields = _script_fields(claim, claim.ask, settings, authorized=b"Authorization: " in lines)
         named = {name for name, _ in fields}
-        ours = b"" if "Accept" in named else _accept(claim, None, settings)
+        ours = b"" if "Accept" in named else _accept(claim, settings)
         ours += b"" if "Referer" in named else _referer(claim, settings)
         return ours + lines + "".join(f"{name}: {value}\r\n" for name, value in fields).encode()
 
@@ -119,9 +119,9 @@ def _script_fields(claim: Claim, ask: Ask, settings: FetchSettings, *, authorize
     ]
 
 
-def _accept(claim: Claim, form: FormPost | None, settings: FetchSettings) -> bytes:
-    """Return the Accept line of a request for *claim*; b"" if the user gives one, or *form* has one."""
-    if _is_given("accept:", settings) or (form is not None and any(name == "Accept" for name, _ in form.fields)):
+def _accept(claim: Claim, settings: FetchSettings) -> bytes:
+    """Return the Accept line of a request for *claim*; b"" if the user gives one."""
+    if _is_given("accept:", settings):
         return b""
     if settings.accept:
         return b"Accept: %b\r\n" % settings.accept.encode()

@@ -152,7 +152,6 @@ def _form_fields(form: FormPost) -> bytes:
     lines = [
         f"Origin: {url.origin(form.page)}",
         f"Referer: {form.page}",
-        *(f"{name}: {value}" for name, value in form.fields),
         *([f"Content-Type: {form.content_type}"] if form.content_type else ()),
         f"Content-Length: {len(form.body)}",
     ]

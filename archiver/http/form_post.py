@@ -10,5 +10,4 @@ class FormPost:
     body: bytes = field(repr=False)  # of a form, it may hold a password
     content_type: str  # "": none is named
     page: str  # URL of the page that has the form or the script
-    fields: tuple[tuple[str, str], ...] = ()  # further headers
     secret: bool = True  # only for verified connections

@@ -38,7 +38,8 @@ const post = async (path, body, headers) => {
 }
 const start = async () => {
     await post("graph" + "ql", JSON.stringify({ query: "query { items }", variables: { page: 1 } }),
-        { "Content-Type": "application/json", "X-Requested-With": "XMLHttpRequest", Accept: "application/json" })
+        { "Content-Type": "application/json", "X-Requested-With": "XMLHttpRequest", Accept: "application/json",
+          "X-Of-User": "2" })
     await post("graph" + "ql", JSON.stringify({ query: "query { items }", variables: { page: 2 } }),
         { "Content-Type": "application/json" })
     await post("form", new URLSearchParams({ a: "1", b: "two words", c: "\\u00e9#&" }))
@@ -87,11 +88,12 @@ def sent(site: RawServer) -> list[str]:
 
 @pytest.mark.replay
 def test_posts_are_sent_once_and_replayed(tmp_path: Path, site: RawServer) -> None:
-    crawled(tmp_path, site.url(), "--browser", "auto")
+    crawled(tmp_path, site.url(), "--browser", "auto", "--header", "X-Of-User: 1")
     assert sent(site) == [*POSTS]
     first = next(row.request for row in site.log if row.target == "/graphql")
     assert b"\r\nX-Requested-With: XMLHttpRequest\r\n" in first
-    assert first.count(b"\r\nAccept: application/json\r\n") == 1
+    assert first.count(b"\r\nAccept: ") == first.count(b"\r\nAccept: application/json\r\n") == 1
+    assert first.count(b"\r\nX-Of-User: ") == first.count(b"\r\nX-Of-User: 1\r\n") == 1
     assert b"\r\nReferer: " + site.url().encode() in first
     verified(tmp_path)
     looked = archiver("look", "c", cwd=tmp_path)
