@@ -37,7 +37,7 @@ from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, w
 from archiver.cli.watch.beside import WatchRequest, served
 from archiver.cli.watch.metrics import MetricsRequest, metrics_served
 from archiver.collection.dedup_sources import indexes_of
-from archiver.collection.disk_space import DiskSpace
+from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import store_uses, vouch
@@ -271,9 +271,9 @@ def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
 
 
 def check_disk_space(directory: Path, settings: Settings) -> None:
-    """Refuse to start a crawl that would stop at once because the disk is full."""
-    shortage = DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage()
-    if shortage:
+    """Refuse to start a crawl that would stop at once because the disk is full. One that can pause needs little."""
+    share = LAST_RESERVE if settings.limits.on_low_disk == "pause" else 1.0
+    if shortage := DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage(share):
         raise ArchiveError(shortage)
 
 

@@ -17,8 +17,9 @@ from archiver.collection.lock import Holder
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ConfigError
 from archiver.frontier import machines, totals
+from archiver.frontier.connection import Reader
 from archiver.frontier.machines import MachineAccount
-from archiver.frontier.orders.table import is_paused
+from archiver.frontier.orders.table import Verb, latest_pause
 from archiver.frontier.port import LEASE
 from archiver.frontier.totals import HostAccount
 from archiver.humanize import count, duration, iso, printable, volume
@@ -43,7 +44,8 @@ class CrawlStatus:
     hosts: tuple[HostAccount, ...]
     earlier: tuple[str, ...]  # when earlier crawls of the collection began, newest first
     machines: tuple[MachineAccount, ...] = ()  # that crawl together, or did
-    paused: bool = False  # by archiver pause
+    paused: bool = False  # by archiver pause, or because the disk is low
+    why_paused: str = ""
     store: tuple[str, int, int] | None = None  # its address, files in it, and finished files that it lacks
 
     @property
@@ -73,11 +75,18 @@ def status(place: Path | str, *, as_json: bool) -> ExitCode:
             tuple(totals.hosts(db, now, shown, quotas=quotas)),
             () if crawl.layout is None else tuple(map(stamp_of, rounds(crawl.layout))),
             tuple(machines.accounts(db)) if crawl.address else (),
-            is_paused(db),
+            *_pause(db),
             _store(crawl.layout, others=not holder),
         )
     result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, holder))))
     return ExitCode.DONE
+
+
+def _pause(db: Reader) -> tuple[bool, str]:
+    """Return whether the crawl is paused, and why, if it paused itself."""
+    latest = latest_pause(db)
+    paused = latest is not None and latest.verb == Verb.PAUSE
+    return paused, " ".join(latest.arguments) if latest is not None and paused else ""
 
 
 def _store(layout: Layout | None, *, others: bool) -> tuple[str, int, int] | None:
@@ -106,7 +115,8 @@ def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
     by = f" ({printable(str(standing.holder))})" if standing.holder else ""
     yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
     if standing.paused:
-        yield f"{'paused':<9} no request starts until archiver go"
+        why = f" ({printable(standing.why_paused, LONGEST)})" if standing.why_paused else ""
+        yield f"{'paused':<9} no request starts until archiver go{why}"
     if standing.earlier:
         number, before = len(standing.earlier) + 1, standing.earlier[0]
         yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
@@ -147,6 +157,7 @@ def _json(standing: CrawlStatus, crawl: NamedCrawl) -> str:
             "frontier": crawl.address,
             "state": standing.state,
             "paused": standing.paused,
+            "why_paused": standing.why_paused,
             "running": asdict(holder) if holder else None,
             "rate": round(standing.rate, 3),
             "earlier": standing.earlier,

@@ -92,6 +92,12 @@ class LimitSettings:
         SIZE,
         "Stop if less than this is free on the disk of the archive; archiver resume continues. 0: no limit.",
     )
+    on_low_disk: str = setting(
+        "stop",
+        choice("stop", "pause"),
+        "Below min-free-disk, stop the crawl, or pause it until there is room again or archiver go.",
+        live=True,
+    )
     offline_patience: float = setting(
         86_400.0,
         SECONDS_OR_NONE,

@@ -43,6 +43,7 @@ from archiver.crawl.live.tally import earlier_tally
 from archiver.crawl.login.form_login import FormLogin
 from archiver.crawl.login.logins import Logins
 from archiver.crawl.orders.live_settings import LiveSettings, MadeOfSettings, Stored
+from archiver.crawl.orders.low_disk import LowDisk
 from archiver.crawl.outside_changes import OutsideChanges, TakenOrders
 from archiver.crawl.processes import FIRST, Supervisor, part_for
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
@@ -217,7 +218,8 @@ async def _put_together(
         stack.callback(each.abandon)
     name, crawlers = opened.crawler
     schedule = schedule_of(settings, opened.began, resume=opened.resume, crawlers=crawlers)
-    room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
+    space = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
+    room = LowDisk(space, (frontier, schedule), clock, by_host, name)
     health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
     groups, robots = GroupsOfHosts(settings.politeness, by_host, settings.seeds), RobotsCache(by_host)
     blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock, name, crawlers)

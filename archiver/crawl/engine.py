@@ -8,10 +8,10 @@ more, and what is under way finishes. An error of storage or a bug ends everythi
 import asyncio
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from archiver.clock import Clock
-from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
 from archiver.config.settings import SettingsByHost
 from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.budget import Budget
@@ -20,6 +20,7 @@ from archiver.crawl.dispatcher import NEVER, Dispatcher
 from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.leases import RENEW_EVERY, Leases
 from archiver.crawl.login.logins import Logins
+from archiver.crawl.orders.low_disk import LowDisk
 from archiver.crawl.outside_changes import OutsideChanges
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
@@ -50,7 +51,7 @@ class Parts:
     fetcher: Fetcher
     requests: Requests
     committer: Committer
-    disk_space: DiskSpace
+    low_disk: LowDisk
     health: HostHealth
     blocked: BlockedHosts
     changes: OutsideChanges
@@ -70,7 +71,7 @@ class Crawl:
         self._dispatcher = parts.dispatcher
         self._fetcher = parts.fetcher
         self._committer = parts.committer
-        self._disk_space = parts.disk_space
+        self._low_disk = parts.low_disk
         self._health = parts.health
         self._blocked = parts.blocked
         self._changes = parts.changes
@@ -140,7 +141,8 @@ class Crawl:
             for writer in self._committer.writers:
                 group.create_task(self._commit(writer))
             await self._leases.begin()
-            watches = [self._watch_disk_space(), self._watch_requests(), self._keep_leases()]
+            watches = [self._watch_requests(), self._keep_leases()]
+            watches += [self._low_disk.keep(partial(self._end, ExitCode.STORAGE), self._requests.cut)]
             watches += [self._health.seek_network(), self._budget.keep(self._news.set)]
             if self._views is not None:
                 watches.append(self._views.keep(self._news.set))
@@ -340,15 +342,6 @@ class Crawl:
             self._end(ExitCode.USAGE, reason)
         elif not self._schedule.paused and (reason := self._health.exhausted(now)):
             self._end(ExitCode.LIMIT, reason)
-
-    async def _watch_disk_space(self) -> None:
-        """End the crawl in order before the disk is full; cut it short if that takes too long."""
-        while True:
-            if shortage := self._disk_space.shortage():
-                self._end(ExitCode.STORAGE, shortage)
-            if self._disk_space.shortage(LAST_RESERVE):
-                self._requests.cut()
-            await asyncio.sleep(LOOK_EVERY)
 
     async def _watch_requests(self) -> None:
         """Let other requests begin while slow ones take their time."""

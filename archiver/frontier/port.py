@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from archiver.frontier.orders.table import Order
+from archiver.frontier.orders.table import NewOrder, Order
 from archiver.model import Capture, Claim, Cookie, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
 from archiver.policy.limits import UNTAUGHT, ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, HeldBack, Quotas
@@ -183,6 +183,12 @@ class Frontier(Protocol):
 
     async def take_up(self, answers: Mapping[int, str], now: float) -> None:
         """Note that we have taken up the orders with these *answers*."""
+
+    async def give_order(self, new: NewOrder, answer: str | None) -> int:
+        """Write the order *new* and return its row. *answer*: what came of it, if no crawler has to take it up."""
+
+    async def latest_pause(self) -> Order | None:
+        """Return the latest of the orders that pause the crawl and let it go on; None if there is none."""
 
     async def is_paused(self) -> bool:
         """Return True if a person has paused the crawl."""

@@ -99,6 +99,7 @@ CASES: dict[str, tuple[str, Probe, Any]] = {
     "max-bytes-per-host": ("3", quota, ("max-bytes-per-host: 3", "")),
     "max-bytes": ("3", of_engine("max_bytes"), 3),
     "max-time": ("3", lambda crawl: crawl._time_limit() - crawl._began, 3),
+    "on-low-disk": ("pause", of_engine("on_low_disk"), "pause"),
     "drain-timeout": ("3", of_engine("drain_timeout"), 3),
     "scope": ("any", taken(OTHER), True),
     "scope-surt": ("other.example", taken(OTHER), True),

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from archiver.crawl import commit, engine
+from archiver.crawl import commit
 from archiver.crawl.live import publish
+from archiver.crawl.orders import low_disk
 from archiver.model import ExitCode
 from fixtures.crawl_in_process import crawl
 from fixtures.rawserver import RawServer
@@ -88,7 +89,7 @@ def test_the_files_to_read_are_few() -> None:
 
 
 def test_every_file_on_the_way_of_a_url_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LOOK_EVERY", 600.0)  # on a slow machine a look at the disk falls between two steps
+    monkeypatch.setattr(low_disk, "LOOK_EVERY", 600.0)  # on a slow machine a look at the disk falls between two steps
     monkeypatch.setattr(publish, "EVERY", 600.0)
     monkeypatch.setattr(commit, "DEAR", 600.0)  # the slow writer would begin a file of its own
     pages = {"/": ok(page("One", ["/two"])), "/two": ok(page("Two", body="<p>text</p>"))}

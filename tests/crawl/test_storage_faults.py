@@ -1,5 +1,6 @@
 """A disk that is nearly full, read-only or broken, and too few open files: a line, exit code 3, and nothing is lost."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from archiver.frontier import totals
 from archiver.model import ExitCode
 from archiver.tools.verify.collection import verify
 from fixtures.archives import captured, rows
-from fixtures.command import archiver, ended, running
+from fixtures.command import archiver, ended, running, said
 from fixtures.crawl_in_process import crawl
 from fixtures.log import Row
 from fixtures.mounts import mounted
@@ -92,6 +93,45 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path) -> None:
         foreign.unlink()
         goes_on(directory, server)
         assert set(committed) <= set(rows(directory, "SELECT url, offset FROM captures"))
+
+
+@pytest.mark.parametrize("way", ["room", "go"])
+def test_a_crawl_that_pauses_while_the_disk_is_low_goes_on(tmp_path: Path, way: str) -> None:
+    directory = tmp_path / "disk" / "c"
+    foreign = tmp_path / "disk" / "foreign"
+    usual = SITE.routes["/p5.html"]
+
+    def fills(_: Row) -> Answer:
+        assert isinstance(usual, Answer)
+        foreign.write_bytes(bytes(15_000_000))
+        return usual
+
+    with mounted(directory.parent, "20m"), RawServer({**SITE.routes, "/p5.html": fills}) as server:
+        options = ("-o", "c", "--rate", "15", "--probe", "off", "--on-low-disk", "pause", *FLOOR)
+        with running("crawl", server.url(), *options, cwd=directory.parent) as process:
+            said(process, "the crawl pauses until there is room")
+            held = json.loads(archiver("status", "c", "--json", cwd=directory.parent).stdout)
+            assert (held["state"], held["paused"]) == ("paused", True)
+            assert "are free on its disk" in held["why_paused"]
+            assert len(server.log) < len(ALL)
+            process.kill()
+            process.communicate()
+        with running("resume", "c", cwd=directory.parent) as process:
+            said(process, "paused")
+            if way == "go":
+                ran = archiver("go", "c", cwd=directory.parent)
+                assert ran.stdout == "the crawl goes on\n", ran.stderr
+            else:
+                foreign.unlink()
+            code, err = ended(process)
+        assert code == ExitCode.DONE, err
+        listed = archiver("orders", "c", "--json", cwd=directory.parent).stdout
+        given = [json.loads(line) for line in listed.splitlines()]
+        assert [each["verb"] for each in given] == ["pause", "go"]
+        assert given[0]["who"].startswith("archiver@")
+        assert given[-1]["who"].startswith("archiver@") == (way == "room")
+        assert all(each["answer"] and each["answered"] for each in given)
+        goes_on(directory, server)
 
 
 def test_a_crawl_does_not_begin_below_the_floor(tmp_path: Path) -> None:

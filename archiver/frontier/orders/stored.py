@@ -116,6 +116,10 @@ class StoredOrders(Runs):
         """
         await self._write(table.take_up, self._crawler, answers, now)
 
+    async def latest_pause(self) -> Order | None:
+        """Return the latest of the orders that pause the crawl and let it go on; None if there is none."""
+        return await self._read(table.latest_pause)
+
     async def is_paused(self) -> bool:
         """Return True if a person has paused the crawl.
 

@@ -64,7 +64,7 @@ CLOSE = """
 UPDATE orders SET state = 'done', answered = :at
 WHERE state = 'open' AND id <= (SELECT coalesce(min(heard), 0) FROM crawlers WHERE ends > :now AND ended = 0)
 """
-PAUSED = "SELECT verb FROM orders WHERE verb IN ('pause', 'go') ORDER BY id DESC LIMIT 1"
+PAUSED = f"{COLUMNS} WHERE verb IN ('pause', 'go') ORDER BY id DESC LIMIT 1"
 
 
 def give(db: Connection, new: NewOrder, answer: str | None) -> int:
@@ -110,8 +110,14 @@ def amend(db: Connection, row: int, answer: str) -> None:
 
 def is_paused(db: Reader) -> bool:
     """Return True if the latest of the orders that pause the crawl and let it go on pauses it."""
+    latest = latest_pause(db)
+    return latest is not None and latest.verb == Verb.PAUSE
+
+
+def latest_pause(db: Reader) -> Order | None:
+    """Return the latest of the orders that pause the crawl and let it go on; None if there is none."""
     row = db.execute(PAUSED).fetchone()
-    return row is not None and row[0] == Verb.PAUSE.value
+    return None if row is None else _order(row)
 
 
 def _order(row: Sequence[object]) -> Order:

@@ -1,0 +1,71 @@
+"""What a crawl does when its disk gets full: it stops in order, or pauses until there is room (--on-low-disk).
+
+A pause is an order that the crawl gives itself, so it survives whatever orders survive, and `archiver orders` lists it
+with the reason. The crawl goes on by itself only if it has paused itself: a pause of a person stays. If a person lets
+it go on although the disk is low, it does, down to the last reserve.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from archiver.clock import Clock
+from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
+from archiver.config.settings import SettingsByHost
+from archiver.frontier.address import host_name
+from archiver.frontier.orders.table import NewOrder, Verb
+from archiver.frontier.port import Frontier
+from archiver.policy.schedule import Schedule
+
+ROOM = 1.25  # of the floor: a paused crawl goes on when so much is free, so that it does not pause again at once
+
+log = logging.getLogger(__name__)
+
+
+class LowDisk:
+    """Watches the disks of one crawler."""
+
+    def __init__(
+        self, space: DiskSpace, places: tuple[Frontier, Schedule], clock: Clock, settings: SettingsByHost, name: str
+    ) -> None:
+        """*name*: of this crawler, if others crawl too; they must take up its orders."""
+        self._space = space
+        self._frontier, self._schedule = places
+        self._clock = clock
+        self._settings = settings
+        self._shared = name != ""
+        self._who = f"{name or 'archiver'}@{host_name()}"
+        self._warned = False  # we have paused because of the shortage that there is
+
+    async def keep(self, end: Callable[[str], None], cut: Callable[[], None]) -> None:
+        """Pause the crawl or call *end* before the disk is full; call *cut* if requests under way may not fit."""
+        while True:
+            low, last = self._space.shortage(), self._space.shortage(LAST_RESERVE)
+            self._warned = self._warned and bool(low)
+            if self._settings.common.limits.on_low_disk == "pause":
+                await self._pause_or_go(low, last)
+            elif low:
+                end(low)
+            if last:
+                cut()
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def _pause_or_go(self, low: str, last: str) -> None:
+        if not (low or self._schedule.paused):
+            return
+        latest = await self._frontier.latest_pause()
+        if latest is None or latest.verb != Verb.PAUSE:
+            if low and (last or not self._warned):
+                self._warned = True
+                log.warning("%s; the crawl pauses until there is room, or archiver go", low)
+                await self._give(Verb.PAUSE, low, "paused: no request starts; those under way end")
+        elif latest.who == self._who:
+            self._warned = bool(low)  # a person may let the crawl go on all the same
+            if not self._space.shortage(ROOM):
+                log.warning("there is room on the disk again; the crawl goes on")
+                await self._give(Verb.GO, "there is room on the disk again", "the crawl goes on")
+
+    async def _give(self, verb: Verb, why: str, answer: str) -> None:
+        new = NewOrder(verb, (why,), self._who, self._clock.now())
+        await self._frontier.give_order(new, None if self._shared else answer)
+        self._schedule.paused = await self._frontier.is_paused()
