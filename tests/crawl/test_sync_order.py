@@ -103,9 +103,12 @@ def named_too_early(operations: Sequence[Operation]) -> Iterator[str]:
 
 
 def replaced_too_early(operations: Sequence[Operation]) -> Iterator[str]:
-    """Each draft that replaces a file before its bytes are certain, or without its name made certain right after."""
+    """Each draft that replaces a file before its bytes are certain, or without its name made certain right after.
+
+    Only live.json may be lost: nothing depends on it.
+    """
     for number, each, disk in walk(operations):
-        if isinstance(each, Rename) and each.path.endswith(".tmp"):
+        if isinstance(each, Rename) and each.path.endswith(".tmp") and not each.target.endswith("/live.json"):
             if not disk.synced(each.file):
                 yield f"{number}: {each.target} is replaced by bytes that are not synced"
             after = next((later for later in operations[number + 1 :] if later.thread == each.thread), None)
