@@ -79,9 +79,10 @@ def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
             assert waiting == [server.url("/gate")]
             (host,) = room.rows(number, "hosts")["rows"]
             assert (host["key"], host["waiting"]) == (server.url(""), 1)
-            details = until(lambda: room.get(f"/api/crawls/{number}").json, lambda found: found["live"])
-            assert details["live"]["state"] == "crawling"
-            assert details["live"]["waiting"] == 1
+            details = until(
+                lambda: room.get(f"/api/crawls/{number}").json,
+                lambda found: found["live"] and found["live"]["waiting"] == found["live"]["active"] == 1,
+            )
             assert details["settings"]["host-concurrency"] == "1"
             with room.stream(number, after=last) as stream:
                 gate.open()
