@@ -8,7 +8,7 @@ const STATES = {
   draining: ["stopping", "hold"],
   paused: ["paused", "hold"],
   offline: ["offline", "bad"],
-  waiting: ["waiting", "hold"],
+  waiting: ["waiting", "go"],
   writing: ["writing", "go"],
   showing: ["showing pages", "go"],
   recovering: ["recovering", "hold"],

@@ -89,16 +89,17 @@ export function Report({ crawl }) {
   const { details, directory } = crawl;
   if (details === null) return html`<p class="soft">Loading…</p>`;
   const { text, findings = [] } = details.verdict ?? {};
+  const running = details.running || crawl.feed?.running;
   return html`
     <h2>Verdict</h2>
-    <p class="verdict"><${Name} text=${text || "No verdict yet."} /></p>
+    <p class="verdict"><${Name} text=${running ? "The crawl is running. So far:" : text || "No verdict yet."} /></p>
     <ul class="findings">${findings.map(finding => html`
       <li><${Name} text=${finding.text} />${finding.command && html`<br /><${Command} text=${finding.command} />`}</li>`)}</ul>
     <h2>Report</h2>
     ${details.report === false
       ? html`<p>No report is written yet. This command writes one: <${Command} text=${`archiver report ${directory} --html -o report.html`} /></p>`
       : html`<p><a class="button" href=${`/report/${encodeURIComponent(crawl.id)}`} target="_blank" rel="noopener">Open the report</a>
-        <span class="soft"> as the crawl wrote it last; it needs no scripts.</span></p>`}`;
+        <span class="soft"> It is made when you open it, and needs no scripts.</span></p>`}`;
 }
 
 const ORDERS = [

@@ -1,6 +1,6 @@
 // The queue: how many URLs wait, by pattern, and what goes next on a host.
 
-import { html, useMemo, useState } from "./preact.js";
+import { html, useEffect, useMemo, useState } from "./preact.js";
 import { crawlPath, query, usePages, usePolled } from "./api.js";
 import { Search } from "./search.js";
 import { Table, Tail } from "./table.js";
@@ -13,7 +13,10 @@ export function Queue({ crawl }) {
 }
 
 function Patterns({ crawl }) {
-  const { data, error, reload } = usePolled(crawlPath(crawl.id, "/patterns"), EVERY);
+  const [counting, setCounting] = useState(true); // the control room takes the sample in the background
+  const { data, error, reload } = usePolled(crawlPath(crawl.id, "/patterns"), counting ? 1 : EVERY);
+  const unknown = data === null || (!data.of && crawl.details?.counts?.waiting > 0);
+  useEffect(() => setCounting(unknown), [unknown]);
   const rows = data?.rows ?? [];
   const whole = data !== null && data.sampled >= data.of;
   const columns = useMemo(() => [
@@ -26,8 +29,8 @@ function Patterns({ crawl }) {
   return html`
     <h2>Waiting by pattern</h2>
     <p class="soft">Digits are one pattern. A pattern with very many URLs may be a trap: choose it to exclude it.
-      ${data && (whole ? ` All ${counted(data.of, "waiting URL")} are counted.` : ` Counted in a sample of ${count(data.sampled)} of ${counted(data.of, "waiting URL")}.`)}</p>
-    <${Table} name="patterns" label="Waiting URLs by pattern" columns=${columns} rows=${shares} keyOf=${row => row.pattern} busy=${data === null} loaded=${data !== null}
+      ${!unknown && (whole ? ` All ${counted(data.of, "waiting URL")} are counted.` : ` Counted in a sample of ${count(data.sampled)} of ${counted(data.of, "waiting URL")}.`)}</p>
+    <${Table} name="patterns" label="Waiting URLs by pattern" columns=${columns} rows=${shares} keyOf=${row => row.pattern} busy=${unknown} loaded=${!unknown}
       error=${data ? "" : error} empty="Nothing waits." />
     <${Tail} list=${{ rows, next: null, error, busy: false, reload }} noun=${rows.length === 1 ? "pattern" : "patterns"} />`;
 }
@@ -36,7 +39,6 @@ function Next({ crawl }) {
   const [host, setHost] = useState("");
   const list = usePages(crawlPath(crawl.id, `/queue${query({ host })}`), EVERY);
   const columns = useMemo(() => [
-    { head: "Priority", kind: "n a-count", cell: row => count(row.priority) },
     { head: "Depth", kind: "n a-depth", cell: row => count(row.depth) },
     { head: "Due", kind: "n a-due", cell: row => (row.due ? moment(row.due) : "now") },
     { head: "URL", kind: "a-url", open: row => () => crawl.choose(row.url), cell: row => html`<${Name} text=${row.url} width=600 />` },
