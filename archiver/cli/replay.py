@@ -20,13 +20,16 @@ from archiver.collection.layout import Layout
 from archiver.collection.named_files import strangers
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
+from archiver.frontier.retry import SEEDS
 from archiver.humanize import printable
 from archiver.model import ExitCode
 
 if TYPE_CHECKING:
-    from archiver.tools.replay.server import ReplaySource, Served
+    from archiver.tools.replay.server import Served
+    from archiver.tools.replay.sources import ReplaySource
 
 SEEDS_SHOWN = 20
+LISTED = 1000  # seeds at the top of the start page
 MAX_PATH = 1000  # characters of a path
 MAX_CAPTURES = 20_000  # captures among which the first pages are looked for if there are no seeds
 
@@ -39,6 +42,7 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
     An archive is a collection in a directory, a WACZ package, or a WARC file.
     """
     from archiver.tools.replay import server
+    from archiver.tools.replay import sources as archives
 
     directories = [path for path in paths if not path.is_file()]
     for directory in directories:
@@ -51,8 +55,17 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
     referred = list(_referred_to(directories))
     with ExitStack() as stack:
         sources = [_source(path, stores.get(path, ()), stack) for path in paths]
-        sources += [server.FolderSource(other, _stores(Layout(other), None), originals_only=True) for other in referred]
-        seeds = start_urls(paths)
+        sources += [
+            archives.FolderSource(other, _stores(Layout(other), None), originals_only=True) for other in referred
+        ]
+        every = [_seeds(path) for path in paths]
+        seeds = start_urls(every)
+        contents = server.ReplayContents(
+            tuple(sources),
+            server.collection_name(paths[0]),
+            tuple(path.resolve().name for path in paths),
+            tuple(dict.fromkeys(seed for found in every for seed in found)),
+        )
 
         def started(served: "Served") -> None:
             result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
@@ -62,7 +75,7 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
             if opened:
                 _open(served.page(seeds[0]) if seeds else served.root)
 
-        server.serve(sources, server.collection_name(paths[0]), port, started)
+        server.serve(contents, port, started)
     return ExitCode.DONE
 
 
@@ -99,12 +112,12 @@ def _stores(layout: Layout, given: str | None) -> list[str]:
 def _source(path: Path, stores: Sequence[str], stack: ExitStack) -> "ReplaySource":
     """Return the archive at *path* for replay; it can be used while *stack* is open."""
     from archiver.tools.ingest.packages import open_offsets
-    from archiver.tools.replay import server
+    from archiver.tools.replay import sources as archives
 
     if not path.is_file():
-        return server.FolderSource(path, stores)
+        return archives.FolderSource(path, stores)
     found = stack.enter_context(open_offsets(path, lambda text: say(f"archiver: {text}")))
-    return server.PackedSource(found.indexes, found.places)
+    return archives.PackedSource(found.indexes, found.places)
 
 
 def _check_replayable(directory: Path, stores: Sequence[str]) -> None:
@@ -116,10 +129,10 @@ def _check_replayable(directory: Path, stores: Sequence[str]) -> None:
         raise ConfigError(f"{directory} holds no index; to build it: archiver index {quote(str(directory))}")
 
 
-def start_urls(paths: Sequence[Path]) -> list[str]:
+def start_urls(every: Sequence[Sequence[str]]) -> list[str]:
     """Return the URLs to print: some seeds of each archive, so that a large list leaves none out."""
-    each = max(SEEDS_SHOWN // len(paths), 1)
-    return list(dict.fromkeys(seed for path in paths for seed in _seeds(path)[:each]))
+    each = max(SEEDS_SHOWN // len(every), 1)
+    return list(dict.fromkeys(seed for seeds in every for seed in seeds[:each]))
 
 
 def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:
@@ -152,7 +165,7 @@ def _seeds(directory: Path) -> list[str]:
     if directory.is_file() or not Layout(directory).database.is_file():
         return list(_pages(directory))
     with totals.open_totals(directory) as db:
-        return [seed.url for seed in totals.seeds(db)[:SEEDS_SHOWN]]
+        return [address for (address,) in islice(db.execute(SEEDS), LISTED)]
 
 
 def _pages(directory: Path) -> Iterator[str]:
@@ -187,10 +200,11 @@ COMMAND = define_command(
     serve,
     """Serve archives with pywb on this machine.
 
-    Prints the address of each seed; of an archive without crawl.db, the first pages. Each DIR is a collection, even one
-    whose crawl is running; each FILE is a WACZ or WARC file. Several are served as one, so that a revisit in one finds
-    its payload in another. WARC files that are only in a store are read there. Press Ctrl+C to stop. Needs pywb: in the
-    checkout, pip install '.[replay]'.
+    Prints the address of each seed; of an archive without crawl.db, the first pages. The start page lists all pages by
+    title with their dates, seeds first, and filters them by title or URL. Titles are read after the start. Each DIR is
+    a collection, even one whose crawl is running; each FILE is a WACZ or WARC file. Several are served as one, so that
+    a revisit in one finds its payload in another. WARC files that are only in a store are read there. Press Ctrl+C to
+    stop. Needs pywb: in the checkout, pip install '.[replay]'.
     """,
     [
         click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),

@@ -34,7 +34,7 @@ from archiver.tools.replay.es_modules import (
     parse,
     rewrite_module,
 )
-from archiver.tools.replay.server import IN_STORE, ReplaySource
+from archiver.tools.replay.sources import IN_STORE, ReplaySource
 
 MODULE, WORKER = "esm_", "wkrm_"
 _WHOLE_DIGEST = re.compile(r"digest:(?:[A-Za-z0-9-]+:)?[A-Za-z0-9+/=_-]{32,}")

@@ -9,163 +9,30 @@ from the live web. So it gets no folder. It asks here for index lines, which our
 for the path of a WARC file, which is a regular file inside the archive, or in a store that the user has named.
 """
 
-import json
 import os
 import re
 import signal
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
-from heapq import merge
 from importlib.util import find_spec
-from itertools import takewhile
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
-from archiver.collection.dedup_sources import index_files
-from archiver.collection.index_search import Source, open_source
-from archiver.collection.layout import Layout
-from archiver.collection.records import is_below
 from archiver.errors import ConfigError
-from archiver.storage import OPEN, open_file
-from archiver.warc import cdx
-from archiver.warc.cdxj import IndexEntry
+from archiver.storage import open_file
+from archiver.tools.replay.sources import ReplaySource
 
 if sys.platform != "win32":
     import fcntl
 
 _PREFIX, _ALIVE = "archiver-replay-", "alive.lock"  # of a working directory, and the file in it
-_TRIES = 10  # retries if index files disappear while they are being opened
-_LONGEST_STAMP = 20
-IN_STORE = "archiver-store"  # the scheme of files that our loader reads in a store
-
-
-class ReplaySource(Protocol):
-    """One archive that is served.
-
-    With `originals_only`, a payload is shown only to a revisit elsewhere with the same digest: a received crawl.toml
-    can name any archive of the reader as `dedup-from`, but cannot know its content.
-    """
-
-    originals_only: bool
-
-    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """Yield the index lines from *start* up to *end*, as CDXJ."""
-
-    def path(self, name: str) -> str | list[str] | None:
-        """Return the path of the WARC file that the index calls *name*, or several that are tried in turn."""
-
-
-class FolderSource:
-    """A collection in a directory, whose crawl may be running."""
-
-    def __init__(self, directory: Path, stores: Sequence[str] = (), *, originals_only: bool = False) -> None:
-        """*stores*: the addresses of stores that have files which are not in the directory."""
-        self.originals_only = originals_only
-        layout = Layout(directory.resolve())  # pywb works in another directory
-        self._index = _Index(layout.indexes)
-        self._archive = layout.archive.resolve()
-        self._stores = stores
-
-    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """See `ReplaySource`."""
-        return (_line(entry, entry.filename, entry.offset) for entry in self._index.entries(start, end))
-
-    def path(self, name: str) -> str | list[str] | None:
-        """See `ReplaySource`. A file that is being written has another name, and may be renamed at any time."""
-        name = name.removesuffix(OPEN)
-        found = (_regular(self._archive, each) for each in (name, name + OPEN, name))
-        return next((str(path) for path in found if path is not None), self._stored(name))
-
-    def _stored(self, name: str) -> list[str] | None:
-        """Return addresses by which our loader finds the file *name* in a store, whose address has no question mark."""
-        if not (is_below(name) and name.isprintable()):
-            return None
-        return [f"{IN_STORE}://{store}?archive/{name}" for store in self._stores] or None
-
-
-class PackedSource:
-    """An archive whose WARC files are inside other files: *places* has the file, offset and size of each."""
-
-    originals_only = False
-
-    def __init__(self, indexes: Path, places: Mapping[str, tuple[Path, int, int]]) -> None:
-        self._index = _Index(indexes)
-        self._places = places
-
-    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """See `ReplaySource`."""
-        for entry in self._index.entries(start, end):
-            name = entry.filename.removeprefix("archive/")
-            place = self._places.get(name)
-            if place is not None and 0 <= entry.offset < place[2]:
-                yield _line(entry, name, place[1] + entry.offset)
-
-    def path(self, name: str) -> str | None:
-        """See `ReplaySource`."""
-        place = self._places.get(name)
-        return None if place is None else str(place[0])
-
-
-class _Index:
-    """The index files in *folder*, reopened when they change."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._opened: dict[Path, tuple[tuple[int, ...], Source]] = {}
-
-    def entries(self, start: bytes, end: bytes) -> Iterator[IndexEntry]:
-        """Yield every capture between two keys, merged from all files."""
-        lines = merge(*(each.since(start) for each in self._sources()))
-        found = map(cdx.parse_line, takewhile(lambda line: line < end, lines))
-        return (entry for entry in found if entry is not None and _is_valid(entry))
-
-    def _sources(self) -> list[Source]:
-        for _ in range(_TRIES):
-            with suppress(FileNotFoundError):
-                folder = self._folder.resolve()
-                paths = [path for path in index_files(self._folder) if _regular(folder, path.name)]
-                opened = {path: self._one(path) for path in paths}
-                self._opened = opened
-                return [each for _, each in opened.values()]
-        return []
-
-    def _one(self, path: Path) -> tuple[tuple[int, ...], Source]:
-        known = self._opened.get(path)
-        status = path.stat()
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        if known is not None and known[0] == stamp:
-            return known
-        return stamp, open_source(path, path.open("rb"))
-
-
-def _is_valid(entry: IndexEntry) -> bool:
-    return entry.timestamp.isdigit() and entry.timestamp.isascii() and len(entry.timestamp) <= _LONGEST_STAMP
-
-
-def _line(entry: IndexEntry, name: str, offset: int) -> bytes:
-    """Return *entry* as a line of CDXJ with known fields only."""
-    fields = {"url": entry.url, "mime": entry.mime, "status": entry.status, "digest": entry.digest}
-    fields |= {"length": str(entry.length or "-"), "offset": str(offset), "filename": name}
-    text = json.dumps({key: value for key, value in fields.items() if value})
-    return f"{entry.key} {entry.timestamp} {text}".encode("utf-8", "replace")
-
-
-def _regular(folder: Path, name: str) -> Path | None:
-    """Return the regular file *name* in or below *folder*, a real path; None if it is not one."""
-    with suppress(OSError, ValueError, RuntimeError):
-        path = (folder / name).resolve(strict=True)
-        if path.is_relative_to(folder) and stat.S_ISREG(path.stat().st_mode):
-            return path
-    return None
-
-
 ADDRESS = "127.0.0.1"
 NAMES = (ADDRESS, "localhost", "[::1]")  # names for this machine in a browser
 _RESERVED = frozenset({"static", "collinfo.json", "collections"})  # names with another meaning in pywb
@@ -205,10 +72,29 @@ def collection_name(path: Path) -> str:
     return name if name and name not in _RESERVED else "archive"
 
 
-def serve(sources: Sequence[ReplaySource], name: str, port: int, started: Callable[[Served], None]) -> None:
-    """Serve *sources* as one collection called *name* until a signal ends it; *started* receives the address."""
-    with _ended_by_signals() as ended, _working_directory() as config:
-        _serve(_configuration(sources, name, config), config, port, ended, lambda at: started(Served(at, name)))
+@dataclass(frozen=True, slots=True)
+class ReplayContents:
+    """The archives that are served as one collection, and what its start page says about them."""
+
+    sources: tuple[ReplaySource, ...]
+    collection: str  # its name in addresses
+    names: tuple[str, ...]  # of the archives; those of further sources, which hold payloads only, are left out
+    seeds: tuple[str, ...]
+
+
+def serve(contents: ReplayContents, port: int, started: Callable[[Served], None]) -> None:
+    """Serve *contents* as one collection until a signal ends it; *started* receives the address."""
+    from archiver.tools.replay.start_page import StartPage, listed  # noqa: PLC0415 - reads documents
+
+    shown, name = contents.sources[: len(contents.names)], contents.collection
+    with (
+        _ended_by_signals() as ended,
+        _working_directory() as config,
+        listed(shown, contents.seeds, config.with_name("pages")) as pages,
+    ):
+        page = StartPage(pages, name, contents.names)
+        custom = _configuration(contents.sources, name, config)
+        _serve(custom, config, page.wrap, port, ended, lambda at: started(Served(at, name)))
 
 
 @contextmanager
@@ -295,7 +181,14 @@ def _configuration(sources: Sequence[ReplaySource], name: str, config: Path) -> 
 _KIND = "archiver"  # of an index, in a configuration
 
 
-def _serve(custom: dict[str, Any], config: Path, port: int, ended: list[int], started: Callable[[int], None]) -> None:
+def _serve(
+    custom: dict[str, Any],
+    config: Path,
+    wrap: Callable[[Any], Any],
+    port: int,
+    ended: list[int],
+    started: Callable[[int], None],
+) -> None:
     from gevent import monkey, signal_handler  # noqa: PLC0415 - of the extra `replay`
 
     with warnings.catch_warnings():
@@ -320,7 +213,7 @@ def _serve(custom: dict[str, Any], config: Path, port: int, ended: list[int], st
         raise ConfigError(
             f"port {port} cannot be used: {_reason(error)}; choose another with --port, or 0 for a free one"
         ) from None
-    server.application = only_ours(app, server.server_port)
+    server.application = only_ours(wrap(app), server.server_port)
     inner.application = only_ours(inner.application, inner.server_port)
     if ended:
         raise KeyboardInterrupt
