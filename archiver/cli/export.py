@@ -65,7 +65,7 @@ def export(directory: Path, options: ExportOptions) -> ExitCode:
                 site,
                 lambda done: progress.show(f"{done} of {len(plan.files)} files"),
             )
-            finish(target, plan, _seeds(directory), site)
+            finish(target, plan, _seeds(directory), site, counts.titles)
     _print_counts(counts)
     if not counts.files:
         raise ArchiveError(f"{directory}: none of the captures could be read")
@@ -109,9 +109,9 @@ COMMAND = define_command(
     """Write an archive as files that a browser opens from disk.
 
     Exports the newest capture of each URL (or the one closest to --at), with links between the files.
-    FOLDER/index.html links to the seeds. Links to pages that are not archived lead to the live web; missing images and
-    styles are left out. Scripts are not changed, so they may not find what they load. Writes only to FOLDER and
-    replaces no file. DIR may also be a WACZ or WARC file.
+    FOLDER/index.html lists all pages by title, seeds first. Links to pages that are not archived lead to the live web;
+    missing images and styles are left out. Scripts are not changed, so they may not find what they load. Writes only to
+    FOLDER and replaces no file. DIR may also be a WACZ or WARC file.
     """,
     [
         directory_argument(),

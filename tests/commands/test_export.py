@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import hashlib
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable
@@ -13,7 +14,9 @@ import pytest
 
 from archiver.cli.entry import run
 from archiver.model import ExitCode
-from archiver.tools.export import write
+from archiver.tools.export import start_page, write
+from archiver.tools.export.plan import ExportPlan, FileNames, PlannedFile
+from archiver.tools.export.rewrite_links import ExportedSite
 from archiver.tools.export.write import MARKER, ExportFolder
 from fixtures import browser
 from fixtures.crawl_in_process import crawl
@@ -143,6 +146,34 @@ def test_front(exported: Path) -> None:
     assert ways[0] == f"{exported.name}/index.html"
     assert f"{exported.name}/latin@q=a&b.html" in ways
     assert all((exported.parent / way).is_file() for way in ways)
+    titles = re.findall(r'class="title" href="[^"]*">([^<]*)<', front)
+    assert titles[0] == "Start"
+    assert {"slash", "upper", "Latin", "Wide"} <= set(titles)
+    assert "<h2>Seeds</h2>" in front
+    assert re.search(r"<time>\d{4}-\d\d-\d\d</time>", front)
+
+
+def test_a_long_list_of_pages_has_several_files(tmp_path: Path) -> None:
+    """Whatever hosts are called; names that would break out are text, and the filter's list has all pages."""
+    evil = "</a></script><script>alert(1)</script>"
+    hosts = ("http://example.org/", "http://index-2.html/", "http://index-pages.js/")
+    urls = [f"{host}{number}" for host in hosts for number in range(4)]
+    files = [
+        PlannedFile(each, FileNames().add(each, "text/html"), "w", 0, "20200101000000", page=True) for each in urls
+    ]
+    assert all(not file.path.startswith(("index-2.html/", "index-pages.js/")) for file in files)
+    plan = ExportPlan(files)
+    site = ExportedSite({file.url: file.path for file in files}, {}, True, False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(start_page, "ROWS", 5)
+        written = dict(start_page.start_pages(plan, urls[:1], site, dict.fromkeys(urls, evil)))
+    assert [*written] == ["index-pages.js", "index-3.html", "index-2.html", "index.html"]
+    data = json.loads(written["index-pages.js"].removeprefix(b"archive(").rstrip(b")\n"))
+    assert [row[2] for row in data] == urls
+    for name in ("index.html", "index-2.html", "index-3.html"):
+        text = written[name].decode()
+        assert text.count("<script") == 1
+        assert "index-2.html" in text or name == "index-2.html"
 
 
 URL = "http://example.org/"
@@ -229,7 +260,7 @@ def test_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "notes.txt": b"mine as well",
         "old/mine.html": b"mine too",
     }
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["e.org", "index.html"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["e.org", "index-pages.js", "index.html"]
 
 
 def test_hostile(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +287,7 @@ def test_hostile(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "http://e.org/~last: hand.warc.gz at offset" in err
     new = {path for path in tmp_path.rglob("*") if path.is_file()} - before
     assert all(path.is_relative_to(tmp_path / "out") for path in new)
-    assert len(new) == 9
+    assert len(new) == 10
     assert not list((tmp_path / "out").rglob("*.tmp"))
     next((directory / "archive").iterdir()).write_bytes(b"")
     assert run(["export", str(directory), "--to", str(tmp_path / "none")]) == ExitCode.STORAGE

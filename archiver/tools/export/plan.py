@@ -28,6 +28,8 @@ from archiver.warc.cdxj import IndexEntry, is_plain, is_revisit
 from archiver.warc.members import DamagedRecord
 
 START_PAGE = "index.html"  # the start page
+DATA = "index-pages.js"  # the list of pages for its filter
+MOST_PARTS = 1000  # files of the list
 LONGEST = 120  # bytes of a segment; file systems allow 255, some encrypting ones 143
 LONGEST_PATH = 200  # bytes of the path; Windows allows 260 characters, including the folder
 _DEEPEST = 20  # segments
@@ -86,11 +88,16 @@ _EMPTY = frozenset(("204", "205"))
 _MAX_PROBLEMS = 1000  # problems kept for the report
 
 
+def part_name(number: int) -> str:
+    """Return the name of a part of the list of pages; the first is the start page."""
+    return START_PAGE if number == 1 else f"index-{number}.html"
+
+
 class FileNames:
     """Gives each URL a unique file name."""
 
     def __init__(self) -> None:
-        self._files = {START_PAGE}
+        self._files = {START_PAGE, DATA, *map(part_name, range(2, MOST_PARTS + 1))}
         self._folders: set[str] = set()
 
     def add(self, address: str, media_type: str) -> str:

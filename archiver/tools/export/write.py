@@ -12,21 +12,19 @@ the end everything is synced, and the marker folder is removed.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from archiver import url
 from archiver.collection.lock import Lock
 from archiver.collection.lookup import Holdings
 from archiver.collection.payload import StoredResponse, read_answer
 from archiver.errors import ArchiveError, ConfigError
-from archiver.extract import Document
+from archiver.extract import Document, page_title
 from archiver.extract.charset import of_css, of_html, of_xml
 from archiver.extract.document import SNIFFED, Kind, kind_of
 from archiver.extract.exchange import charset
@@ -34,8 +32,9 @@ from archiver.http import beginning
 from archiver.model import Hop
 from archiver.storage import storage
 from archiver.tools.export import rewrite_html, rewrite_links
-from archiver.tools.export.plan import START_PAGE, ExportPlan, PlannedFile
-from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, relative, view
+from archiver.tools.export.plan import ExportPlan, PlannedFile
+from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, view
+from archiver.tools.export.start_page import start_pages
 from archiver.warc.members import DamagedRecord
 
 MARKER = ".archiver-export"
@@ -168,55 +167,6 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_MOST_PAGES = 1000  # per host
-_MOST_HOSTS = 1000
-
-_STYLE = (
-    ":root{color-scheme:light dark}body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "li{overflow-wrap:anywhere}small{opacity:.7}"
-)
-
-
-def start_page(plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> str:
-    """Return the start page with links to *seeds* and to the pages of each host."""
-    hosts: dict[str, list[PlannedFile]] = {}
-    for file in plan.files:
-        hosts.setdefault(url.authority(file.url), []).append(file)
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>Archive</title>',
-        f"<style>{_STYLE}</style></head><body>",
-        "<h1>Archive</h1>",
-        f"<p>{len(plan.files)} files of {len(hosts)} host{'s' * (len(hosts) != 1)}</p>",
-        *_list("Seeds", ((seed, site.file(seed), "") for seed in seeds)),
-    ]
-    for host, files in list(hosts.items())[:_MOST_HOSTS]:
-        pages = [file for file in files if file.page] or files
-        lines += _list(
-            f"{host} ({len(files)})", ((file.url, file.path, file.timestamp) for file in pages[:_MOST_PAGES])
-        )
-        if len(pages) > _MOST_PAGES:
-            lines.append(f"<p>and {len(pages) - _MOST_PAGES} more</p>")
-    if len(hosts) > _MOST_HOSTS:
-        lines.append(f"<p>and {len(hosts) - _MOST_HOSTS} more hosts</p>")
-    return "\n".join((*lines, "</body></html>", ""))
-
-
-def _list(title: str, entries: Iterable[tuple[str, str | None, str]]) -> Iterator[str]:
-    items = [
-        f'<li><a href="{relative(START_PAGE, file)}">{escape(address)}</a> <small>{escape(_day(date))}</small></li>'
-        for address, file, date in entries
-        if file is not None
-    ]
-    if items:
-        yield f"<h2>{escape(title)}</h2>"
-        yield f"<ul>{''.join(items)}</ul>"
-
-
-def _day(timestamp: str) -> str:
-    return "-".join(filter(None, (timestamp[:4], timestamp[4:6], timestamp[6:8])))
-
-
 MOST_CHANGED = 32 << 20  # bytes; links in larger documents are not changed
 _LARGE = 64 << 20  # bytes; what grows beyond this, and more than `_RATIO` times, is a decompression bomb
 _RATIO = 1100  # gzip cannot reach it
@@ -230,6 +180,7 @@ class ExportCounts:
     files: int = 0
     size: int = 0  # bytes
     problems: list[str] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)  # of pages, by URL
 
 
 def write_export(
@@ -240,7 +191,7 @@ def write_export(
     for number, file in enumerate(sorted(plan.files, key=lambda file: (file.warc, file.offset))):
         report(number)
         try:
-            size = _write(holdings, file, target, site, plan)
+            size = _write(holdings, file, target, site, plan, counts.titles)
             if size is not None:
                 counts.size += size
                 counts.files += 1
@@ -249,16 +200,24 @@ def write_export(
     return counts
 
 
-def finish(target: ExportFolder, plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> None:
+def finish(
+    target: ExportFolder, plan: ExportPlan, seeds: Iterable[str], site: ExportedSite, titles: Mapping[str, str]
+) -> None:
     """Write the start page and finish the export."""
-    target.write(START_PAGE, [start_page(plan, seeds, site).encode()])
+    for name, content in start_pages(plan, seeds, site, titles):
+        target.write(name, [content])
     target.finish()
 
 
 def _write(
-    holdings: Holdings, file: PlannedFile, target: ExportFolder, site: ExportedSite, plan: ExportPlan
+    holdings: Holdings,
+    file: PlannedFile,
+    target: ExportFolder,
+    site: ExportedSite,
+    plan: ExportPlan,
+    titles: dict[str, str],
 ) -> int | None:
-    """Write one file and return its size; None if its record cannot be opened."""
+    """Write one file, add its title to *titles*, and return its size; None if its record cannot be opened."""
     with ExitStack() as stack:
         try:
             record = stack.enter_context(holdings.record_at(file.warc, file.offset))
@@ -268,7 +227,7 @@ def _write(
         answer = read_answer(record)
         decoded = answer.decoded()
         pieces = _limited(decoded, record.size or 0, file, plan)
-        size = target.write(file.path, _rewrite_payload(file, answer, pieces, site))
+        size = target.write(file.path, _rewrite_payload(file, answer, pieces, site, titles))
     for note in decoded.notes:
         plan.add_problem(f"{file.url}: {note}")
     if answer.truncated:
@@ -287,7 +246,11 @@ def _limited(pieces: Iterable[bytes], stored: int, file: PlannedFile, plan: Expo
 
 
 def _rewrite_payload(
-    file: PlannedFile, answer: StoredResponse, pieces: Iterator[bytes], site: ExportedSite
+    file: PlannedFile,
+    answer: StoredResponse,
+    pieces: Iterator[bytes],
+    site: ExportedSite,
+    titles: dict[str, str],
 ) -> Iterator[bytes]:
     """Yield the payload, with its references changed if it is a document."""
     begin = beginning(pieces, SNIFFED)
@@ -299,6 +262,8 @@ def _rewrite_payload(
             if len(begin) > MOST_CHANGED:
                 break
         else:
+            if file.page:
+                titles[file.url] = page_title.read_page_text(replace(document, body=begin), text=False).title
             yield _rewrite_document(file, kind, begin, document.charset, site)
             return
     yield from chain((begin,), pieces)
