@@ -5,14 +5,18 @@ second at most. An order is one small row, and there are as many as people have 
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
+from typing import Concatenate, ParamSpec
 
+from archiver.frontier.connection import Connection
 from archiver.frontier.connections import Database, Runs
 from archiver.frontier.orders import excluding, including, table
 from archiver.frontier.orders.table import NewOrder, Order
 from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes
 
+P = ParamSpec("P")
 ASK_EVERY = 0.1  # seconds between two looks at an order that is not answered
 
 
@@ -37,13 +41,25 @@ class StoredOrders(Runs):
             order = await self._read(table.order, row)
         return order
 
+    async def _write_gently(
+        self, act: Callable[Concatenate[Connection, P], int], *values: P.args, **named: P.kwargs
+    ) -> int:
+        """Call *act* for one page of many, and leave the database to the crawl for as long as that took.
+
+        SQLite does not wait for the disk here: the answer to the order, which follows, is synced, and all before it.
+        """
+        began = time.monotonic()
+        count = await self._write_unsynced(act, *values, **named)
+        await asyncio.sleep(time.monotonic() - began)
+        return count
+
     async def exclude(self, regex: str, matches: Callable[[str], bool]) -> int:
         """Exclude the waiting URLs that match *regex*, and return how many; *matches* says which do."""
         after = count = 0
         while (page := await self._read(excluding.page, excluding.WAITING, after, matches)).last:
             after = page.last
             if page.found:
-                count += await self._write(excluding.exclude, [row for row, _ in page.found], regex)
+                count += await self._write_gently(excluding.exclude, [row for row, _ in page.found], regex)
         return count
 
     async def put_first(self, matches: Callable[[str], bool]) -> int:
@@ -52,7 +68,7 @@ class StoredOrders(Runs):
         while (page := await self._read(excluding.page, excluding.WAITING, after, matches)).last:
             after = page.last
             if page.found:
-                count += await self._write(excluding.put_first, [row for row, _ in page.found])
+                count += await self._write_gently(excluding.put_first, [row for row, _ in page.found])
         return count
 
     async def take_back(self, regex: str) -> int:
@@ -60,7 +76,7 @@ class StoredOrders(Runs):
         after = count = 0
         while rows := await self._read(excluding.excluded, regex, after):
             after = rows[-1]
-            count += await self._write(excluding.take_back, rows)
+            count += await self._write_gently(excluding.take_back, rows)
         return count
 
     async def include(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
@@ -69,11 +85,11 @@ class StoredOrders(Runs):
         while (excluded := await self._read(including.excluded_page, after, matches, scope)).last:
             after = excluded.last
             if excluded.found:
-                count += await self._write(including.revive, [row for row, _ in excluded.found], regex)
+                count += await self._write_gently(including.revive, [row for row, _ in excluded.found], regex)
         while (refused := await self._read(including.refused_page, last, matches, scope)).last:
             last = refused.last
             if refused.found:
-                count += await self._write(including.add, refused.found)
+                count += await self._write_gently(including.add, refused.found)
         return count
 
     async def take_out(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
@@ -82,7 +98,7 @@ class StoredOrders(Runs):
         while (page := await self._read(including.waiting_page, regex, after, matches, scope)).last:
             after = page.last
             if page.found:
-                count += await self._write(including.take_out, page.found)
+                count += await self._write_gently(including.take_out, page.found)
         await self._write(including.forget, regex)
         return count
 
