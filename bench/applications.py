@@ -4,8 +4,8 @@
     python bench/applications.py leaflet vite-react    # those that you name
     python bench/applications.py --ways plain auto     # those ways to archive
 
-Each way archives the same pages of the same server. Then the server ends, pywb replays each archive, and one judge
-(fixtures/replay_judge.py) counts the requests that no capture answers.
+Each way archives the same pages of the same server. Then the server ends, pywb and replayweb.page replay each archive,
+and one judge (fixtures/replay_judge.py) counts the requests that no capture answers.
 """
 
 import argparse
@@ -28,8 +28,7 @@ from fixtures.applications.serving import seeds, served
 from fixtures.applications.table import APPLICATIONS, Application
 from fixtures.command import archiver
 from fixtures.debian import NotToBeHad
-from fixtures.pywb_server import archiver_replay
-from fixtures.replay_judge import judged
+from fixtures.replay_judge import JudgedPage, judged_in_pywb, judged_in_replayweb
 
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--allow-private", "127.0.0.2")
 DONE = (0, 8)
@@ -49,11 +48,32 @@ class Outcome:
     requests: int  # that reached the server
     seconds: float
     rounds: int = 0
-    whole: int = 0  # pages that lack nothing
-    asked: int = 0
-    missing: tuple[str, ...] = ()
-    volatile: int = 0
+    pywb: "Replayed | None" = None
+    replayweb: "Replayed | None" = None
     fault: str = ""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What the pages of an archive lack in one replay."""
+
+    whole: int  # pages that lack nothing
+    asked: int
+    missing: tuple[str, ...]
+    volatile: int
+    lost: tuple[str, ...]  # URLs in the archive that the replay does not rewrite
+
+
+def replayed(pages: Iterable[JudgedPage]) -> Replayed:
+    """Return the sum of the judged *pages*."""
+    found = list(pages)
+    return Replayed(
+        sum(page.whole for page in found),
+        sum(page.asked for page in found),
+        tuple(sorted({url for page in found for url in page.missing})),
+        len({url for page in found for url in page.volatile}),
+        tuple(sorted({url for page in found for url in page.lost})),
+    )
 
 
 def crawled(folder: Path, urls: list[str], *options: str) -> int:
@@ -111,17 +131,15 @@ def measured(application: Application, ways: Iterable[str], folder: Path) -> lis
 
 
 def judgement(outcome: Outcome, folder: Path, urls: list[str]) -> Outcome:
-    """Return *outcome* with what its replay lacks."""
-    with archiver_replay(folder / outcome.way / "c") as wayback:
-        pages = judged(wayback, urls, folder / f"profile-{outcome.way}")
-    return replace(
-        outcome,
-        whole=sum(page.whole for page in pages),
-        asked=sum(page.asked for page in pages),
-        missing=tuple(sorted({url for page in pages for url in page.missing})),
-        volatile=len({url for page in pages for url in page.volatile}),
-        fault="; ".join(page.fault for page in pages if page.fault),
-    )
+    """Return *outcome* with what its replays lack."""
+    collection = folder / outcome.way / "c"
+    pages = judged_in_pywb(collection, urls, folder / f"pywb-{outcome.way}")
+    packed = archiver("pack", "c", "-o", "c.wacz", cwd=collection.parent)
+    if packed.returncode:
+        return replace(outcome, pywb=replayed(pages), fault=packed.stderr[-500:])
+    again = judged_in_replayweb(collection, urls, folder / f"replayweb-{outcome.way}")
+    faults = {page.fault for page in (*pages, *again) if page.fault}
+    return replace(outcome, pywb=replayed(pages), replayweb=replayed(again), fault="; ".join(sorted(faults)))
 
 
 def print_table(outcomes: list[Outcome], ways: list[str]) -> None:
@@ -129,19 +147,38 @@ def print_table(outcomes: list[Outcome], ways: list[str]) -> None:
     rows = []
     for name in dict.fromkeys(each.application for each in outcomes):
         by_way = {each.way: each for each in outcomes if each.application == name}
-        cells = [f"{by_way[way].whole} of {by_way[way].pages}" for way in ways]
+        cells = [cell(by_way[way]) for way in ways]
         requests = [str(by_way[way].requests) for way in ways]
         rows.append((name, *cells, ", ".join(requests)))
-    rows.append(("all", *(share(outcomes, way) for way in ways), ""))
+    for name, of in (("all, pywb", in_pywb), ("all, replayweb.page", in_replayweb)):
+        rows.append((name, *(share(outcomes, way, of) for way in ways), ""))
+    requests = [str(sum(each.requests for each in outcomes if each.way == way)) for way in ways]
+    rows.append(("seconds", *(f"{sum(one.seconds for one in outcomes if one.way == way):.0f}" for way in ways), ""))
+    rows.append(("requests", *requests, ""))
     head = ("application", *ways, f"requests: {', '.join(ways)}")
-    table("Pages whose replay asks for nothing missing", head, rows)
+    table("Pages whose replay asks for nothing missing, in pywb and in replayweb.page", head, rows)
 
 
-def share(outcomes: list[Outcome], way: str) -> str:
+def in_pywb(outcome: Outcome) -> int:
+    """Return the pages that lack nothing in pywb."""
+    return outcome.pywb.whole if outcome.pywb else 0
+
+
+def in_replayweb(outcome: Outcome) -> int:
+    """Return the pages that lack nothing in replayweb.page."""
+    return outcome.replayweb.whole if outcome.replayweb else 0
+
+
+def cell(outcome: Outcome) -> str:
+    """Return the pages of *outcome* that lack nothing, in both replays."""
+    return f"{in_pywb(outcome)} and {in_replayweb(outcome)} of {outcome.pages}"
+
+
+def share(outcomes: list[Outcome], way: str, whole: Callable[[Outcome], int]) -> str:
     """Return the pages of *way* that lack nothing, and their share."""
     mine = [each for each in outcomes if each.way == way]
-    whole, pages = sum(each.whole for each in mine), sum(each.pages for each in mine)
-    return f"{whole} of {pages} ({whole / pages:.0%})" if pages else ""
+    found, pages = sum(map(whole, mine)), sum(each.pages for each in mine)
+    return f"{found} of {pages} ({found / pages:.0%})" if pages else ""
 
 
 def main() -> None:
@@ -166,12 +203,11 @@ def main() -> None:
                 print(f"{name}: left out; {reason}", file=sys.stderr)
                 continue
         for each in found:
-            lacks = (
-                f"{len(each.missing)} missing, {each.volatile} volatile, {each.requests} requests, {each.seconds:.1f} s"
-            )
-            print(
-                f"  {name}, {each.way}: {each.whole} of {each.pages}, {lacks} {each.fault}", file=sys.stderr, flush=True
-            )
+            print(f"  {name}, {each.way}: {each.seconds:.1f} s, {each.requests} requests {each.fault}", file=sys.stderr)
+            for viewer, one in (("pywb", each.pywb), ("replayweb.page", each.replayweb)):
+                if one is not None:
+                    lacks = f"lacks {one.missing[:9]}, {one.volatile} volatile, not rewritten {one.lost[:3]}"
+                    print(f"    {viewer}: {one.whole} of {each.pages}, {lacks}", file=sys.stderr, flush=True)
         outcomes += found
         given.results.parent.mkdir(parents=True, exist_ok=True)
         date = datetime.now(UTC).date().isoformat()

@@ -17,6 +17,8 @@ from archiver.config.secret_settings import SECRET
 
 UNTOLD = 0
 SCRIPTED = frozenset(("XHR", "Fetch"))  # kinds of requests that scripts make
+NAVIGATION = "Navigation"  # the kind of a request by which the page would go to another one
+UNSEEN = {"Ping", "CSPViolationReport", "Prefetch"}  # kinds whose answer shows nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +175,8 @@ def part_of(asked: Asked, told: Told) -> Told:
     last = min(int(wanted[2] or size - 1), size - 1, first + LARGEST_PART - 1)
     fields = (*told.fields, ("content-range", f"bytes {first}-{last}/{size}"), ("accept-ranges", "bytes"))
     return Told(206, fields, told.body[first : last + 1], told.second)
+
+
+def is_unseen(asked: Asked) -> bool:
+    """Return True if the answer shows nowhere, or the browser asks by itself."""
+    return asked.kind in UNSEEN or (asked.kind == "Other" and asked.url.endswith("/favicon.ico"))

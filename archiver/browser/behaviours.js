@@ -13,18 +13,75 @@
     },
 
     // Scroll from the place *from* to the end of the page, at most 20 screens; return the place that was reached.
+    // What scrolls within the page is scrolled at the same time.
     async scroll(from) {
         let y = from
-        for (let screens = 0; screens < 20 && y < document.documentElement.scrollHeight; screens++) {
-            scrollTo({ top: y, behavior: "instant" })
+        const within = this.scrollers()
+        for (let screens = 0; screens < 20; screens++) {
+            const rest = within.filter(each => !this.atEnd(each))
+            if (y >= document.documentElement.scrollHeight && !rest.length) break
+            if (y < document.documentElement.scrollHeight) {
+                scrollTo({ top: y, behavior: "instant" })
+                y += innerHeight
+            }
+            for (const each of rest) each.scrollBy({ top: each.clientHeight, left: each.clientWidth, behavior: "instant" })
             await new Promise(after => requestAnimationFrame(() => setTimeout(after, 50)) && setTimeout(after, 500))
-            y += innerHeight
         }
         return y
     },
 
-    height() {
-        return document.documentElement.scrollHeight
+    // Return true if there is more of the page than the place *reached*, or more of what scrolls within it.
+    continues(reached) {
+        return document.documentElement.scrollHeight > reached || this.scrollers().some(each => !this.atEnd(each))
+    },
+
+    // The elements that a person would scroll, at most 20 of the first 20,000.
+    scrollers() {
+        const own = [document.documentElement, document.body, document.scrollingElement]
+        const scrolls = /auto|scroll/
+        const found = []
+        for (const each of [...document.querySelectorAll("*")].slice(0, 20000)) {
+            if (each.clientHeight < 100 || each.clientWidth < 100 || own.includes(each)) continue
+            if (each.scrollHeight <= each.clientHeight + 1 && each.scrollWidth <= each.clientWidth + 1) continue
+            const { overflowX, overflowY } = getComputedStyle(each)
+            if ((scrolls.test(overflowX) || scrolls.test(overflowY)) && found.push(each) === 20) break
+        }
+        return found
+    },
+
+    atEnd(element) {
+        return element.scrollTop + element.clientHeight >= element.scrollHeight - 2 &&
+            element.scrollLeft + element.clientWidth >= element.scrollWidth - 2
+    },
+
+    // The routes of an application in the links to the page itself, such as "#/about" and "#!/about".
+    routes() {
+        const here = location.href.split("#")[0]
+        const found = new Set()
+        for (const each of document.querySelectorAll("a[href*='#']")) {
+            const [page, hash] = String(each.href).split(/#(.*)/s)
+            if (page === here && /^!?\/./.test(hash ?? "")) found.add("#" + hash.slice(0, 1000))
+            if (found.size === 1000) break
+        }
+        return [...found]
+    },
+
+    go(route) {
+        location.hash = route
+    },
+
+    // The pictures that the document offers to screens of any size, at most 2,000.
+    pictures() {
+        const found = new Set()
+        for (const each of document.querySelectorAll("[srcset], link[imagesrcset]")) {
+            const offered = (each.srcset || each.imageSrcset || "").slice(0, 20000)
+            for (const [, address] of offered.matchAll(/(\S*[^,\s])(?:\s+[\d.]+[wxh])*/g)) {
+                try {
+                    found.add(new URL(address, each.baseURI).href.slice(0, 4000))
+                } catch {}
+            }
+        }
+        return [...found].slice(0, 2000)
     },
 
     // Click a button that says that it loads more; return false if there is none.

@@ -4,6 +4,7 @@ The user's own behaviors have the class form of browsertrix. They are bounded in
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -91,6 +92,18 @@ class IsolatedWorld:
         """Return the links of the live document."""
         return tuple(map(str, await self.value(f"{BEHAVIOURS}.links()", ())))
 
+    async def pictures(self) -> tuple[str, ...]:
+        """Return the pictures that the live document offers to screens of any size."""
+        return tuple(map(str, await self.value(f"{BEHAVIOURS}.pictures()", ())))
+
+    async def routes(self) -> tuple[str, ...]:
+        """Return the routes in the links to the page itself, such as `#/about`."""
+        return tuple(map(str, await self.value(f"{BEHAVIOURS}.routes()", ())))
+
+    async def go(self, route: str) -> None:
+        """Go to a *route* of the page."""
+        await self.value(f"{BEHAVIOURS}.go({json.dumps(route)})")
+
     async def rewind(self) -> None:
         """Scroll back to the beginning, and wait until that is drawn."""
         await self.value(f"{BEHAVIOURS}.rewind()")
@@ -120,18 +133,18 @@ class Behaviours:
         for each in self._plan.files:
             if not self.ran:
                 await self._run_file(each)
-        reached = await self._scroll(0)
+        reached = await self.scroll(0)
         for _ in range(self._plan.clicks):
             if not await self._quiet() or not await self._world.value(f"{BEHAVIOURS}.more()"):
                 break
             await self._quiet()
-            reached = await self._scroll(reached)
+            reached = await self.scroll(reached)
 
-    async def _scroll(self, reached: int) -> int:
+    async def scroll(self, reached: int) -> int:
         """Scroll from *reached* to the end, also if the page becomes longer meanwhile; return the place reached."""
         for _ in range(MAX_GROWTH):
             reached = int(await self._world.value(f"{BEHAVIOURS}.scroll({reached})", reached))
-            if not await self._quiet() or int(await self._world.value(f"{BEHAVIOURS}.height()", 0)) <= reached:
+            if not await self._quiet() or not await self._world.value(f"{BEHAVIOURS}.continues({reached})"):
                 break
         return reached
 

@@ -188,14 +188,20 @@ def test_ctrl_c_ends_it_and_resume_goes_on(tmp_path: Path, site: RawServer) -> N
 
 
 def test_robots_and_scope_hold(tmp_path: Path, site: RawServer) -> None:
-    """What a rule forbids is not asked for; a rule of the scope is named by explain."""
+    """What a rule forbids is not asked for, nor is a private address; a rule of the scope is named by explain."""
     scripts = "".join(f"fetch('/{name}/' + 'data.json');" for name in ("kept", "private", "no"))
     site.routes = {
-        "/": ok(f"<!doctype html><title>Rules</title><div id=app></div><script>{scripts}</script>"),
         "/robots.txt": ok("User-agent: *\nDisallow: /private/\n", "text/plain"),
         "/kept/data.json": ok("{}", "application/json"),
     }
-    crawled(tmp_path, site.url(), "--browser", "auto", "--exclude", "/no/")
+    with RawServer(hosts=("127.0.0.2",)) as other:
+        scripts += f"new Image().src = '{other.url('/private.png')}'; new Image().src = 'http://169.254.169.254/latest'"
+        site.routes = {
+            **site.routes,
+            "/": ok(f"<!doctype html><title>Rules</title><div id=app></div><script>{scripts}</script>"),
+        }
+        crawled(tmp_path, site.url(), "--browser", "auto", "--exclude", "/no/")
+        assert other.log.targets() == []
     assert asked(site).keys() == {"/", "/kept/data.json"}
     explained = archiver("explain", "c", site.url("/no/data.json"), cwd=tmp_path).stdout
     assert "exclude" in explained

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from archiver.browser.answers import Asked, Told
+from archiver.browser.answers import Asked, Told, part_of
 from archiver.browser.behavior_files import check_behaviors, read_behaviors
 from archiver.browser.behaviours import BehaviorFile, BehaviourPlan
 from archiver.browser.chromium import Chromium, find
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
-from archiver.browser.view import FLAGS, BrowserViews, Viewed, ViewLimits
+from archiver.browser.tab import ViewLimits
+from archiver.browser.view import FLAGS, BrowserViews, Viewed
 from archiver.errors import ConfigError
 from fixtures.devtools import needs_chromium, needs_namespace
 
@@ -405,3 +406,149 @@ def test_the_text_of_a_page_is_what_it_shows() -> None:
     <script>document.getElementById("host").attachShadow({mode: "open"}).innerHTML = "<style>p{}</style><p>Five"
     document.body.append("Six")</script>"""
     assert viewed({PAGE: html(text)}).text.split() == ["One", "Six", "Five", "Four"]
+
+
+FOR_A_PERSON = """<title>Hidden</title><nav><a href=#/news>News</a> <a href=#part>Part</a></nav><main></main>
+<div id=list style=height:300px;overflow:auto><p style=height:900px></div><script>
+const list = document.getElementById("list")
+let screens = 0
+list.addEventListener("scroll", () => {
+    if (list.scrollTop + 310 < list.scrollHeight || screens === 3) return
+    fetch("/screen-" + ++screens).then(() => list.insertAdjacentHTML("beforeend", "<p style=height:900px>"))
+})
+addEventListener("hashchange", async () => {
+    await fetch("/route-" + location.hash.slice(2))
+    document.querySelector("main").innerHTML = "<a href=#/old>Old</a><a href=/by-route>page</a>"
+})
+let slide = 0
+setInterval(() => fetch("/slide-" + slide++ % 3), 3000)
+setTimeout(() => fetch("/late").then(() => setTimeout(() => fetch("/later"), 1500)), 4000)
+const picture = new Image()
+picture.srcset = "/small.png 1w, /large.png 9000w"
+document.body.append(picture)
+</script>"""
+
+
+NUMBERED: dict[str, tuple[object, ...]] = {"screen": (1, 2, 3), "route": ("news", "old"), "slide": (0, 1, 2)}
+
+
+def test_a_view_finds_what_a_person_comes_to() -> None:
+    """What scrolls within the page, routes behind the hash, what timers do later, and pictures for other screens."""
+
+    async def answer(asked: Asked) -> Told | None:
+        return html(FOR_A_PERSON) if asked.url == PAGE else Told(200, (("content-type", "text/plain"),), b"", SECOND)
+
+    found = in_browser(lambda views, _browser: views.view(PAGE, SECOND, answer, PATIENT))
+    assert found.ended == ""
+    screens, routes, slides = ({f"{kind}-{n}" for n in some} for kind, some in NUMBERED.items())
+    asked = {each.url.removeprefix(PAGE) for each in found.answered}
+    assert asked >= {*screens, *routes, *slides, "late", "later"}
+    assert [link for link in found.links if link.endswith("/by-route")]
+    assert {link.removeprefix(PAGE) for link in found.pictures} == {"small.png", "large.png"}
+
+
+def test_routes_have_a_limit() -> None:
+    text = """<a href=#/0>0</a><script>addEventListener("hashchange", () => {
+        fetch("/" + location.hash.slice(2))
+        document.body.innerHTML = `<a href="#/${Number(location.hash.slice(2)) + 1}">next</a>`
+    })</script>"""
+    found = viewed({PAGE: html(text)}, replace(PATIENT, routes=3))
+    assert found.ended == "3 routes behind #"
+    assert [each.url.removeprefix(PAGE) for each in found.missing] == ["0", "1", "2"]
+
+
+ROWS = """<title>Rows</title><script type=importmap>{"imports": {"named": "/module.js"}}</script>
+<script type=module>
+const told = {}
+const row = async (name, work) => {
+    try { told[name] = await work() } catch (error) { told[name] = error.name }
+}
+const text = async (path, options) => (await fetch(path, options)).text()
+const of = worker => new Promise(done => { worker.onmessage = ({ data }) => done(data) })
+await row("redirect", () => text("/redirect"))
+await row("cookie", () => text("/cookie"))
+await row("cors", () => text("https://far.example/cors", { headers: { "X-Own": "1" }, credentials: "include" }))
+await row("range", async () => (await fetch("/bytes", { headers: { Range: "bytes=2-4" } })).status)
+await row("synchronous", () => {
+    const request = new XMLHttpRequest()
+    request.open("GET", "/plain", false)
+    request.send()
+    return request.responseText
+})
+await row("keepalive", () => text("/plain", { keepalive: true }))
+await row("import map", async () => (await import("named")).name)
+await row("worker", () => of(new Worker("/worker.js", { type: "module" })))
+await row("shared worker", () => {
+    const { port } = new SharedWorker("/shared.js")
+    port.start()
+    return of(port)
+})
+await row("events", () => new Promise(done => { new EventSource("/events").onmessage = ({ data }) => done(data) }))
+await row("form", () => {
+    const data = new FormData()
+    data.append("file", new File(["content"], "name.txt"))
+    return text("/form", { method: "POST", body: data })
+})
+await row("blob", () => text("/blob", { method: "POST", body: new Blob(["b".repeat(200000)]) }))
+await row("service worker", () => navigator.serviceWorker.register("/service.js"))
+await row("login", async () => (await fetch("/login")).status)
+await row("secure", () => isSecureContext)
+await row("missing", () => text("/missing"))
+document.title = JSON.stringify(told)
+</script>"""
+TOLD = {
+    "redirect": "plain",
+    "cookie": "session=1",
+    "cors": "far",
+    "range": 206,
+    "synchronous": "plain",
+    "keepalive": "plain",
+    "import map": "module",
+    "worker": "plain",
+    "shared worker": "shared",
+    "events": "event",
+    "form": "7 bytes",
+    "blob": "200000 bytes",
+    "service worker": "SecurityError",
+    "login": 401,
+    "secure": True,
+    "missing": "TypeError",
+}
+
+
+def test_every_kind_of_request_is_answered() -> None:
+    """Also redirects to other hosts, preflights, cookies, ranges, request bodies, and workers of each kind."""
+
+    def plain(text: str, media_type: str = "text/plain") -> Told:
+        return Told(200, (("content-type", media_type),), text.encode(), SECOND)
+
+    answers = {
+        PAGE: html(ROWS),
+        f"{PAGE}redirect": Told(302, (("location", "https://far.example/back"), ("set-cookie", "session=1")), b""),
+        "https://far.example/back": Told(302, (("location", f"{PAGE}plain"),), b""),
+        "https://far.example/cors": plain("far"),
+        f"{PAGE}plain": plain("plain"),
+        f"{PAGE}bytes": plain("0123456789"),
+        f"{PAGE}module.js": plain("export const name = 'module'", "text/javascript"),
+        f"{PAGE}worker.js": plain("postMessage(await (await fetch('/plain')).text())", "text/javascript"),
+        f"{PAGE}shared.js": plain("onconnect = ({ ports }) => ports[0].postMessage('shared')", "text/javascript"),
+        f"{PAGE}events": plain("data: event\n\n", "text/event-stream"),
+        f"{PAGE}login": Told(401, (("www-authenticate", "Basic realm=a"),), b""),
+    }
+
+    async def show(views: BrowserViews, _browser: Chromium) -> Viewed:
+        async def answer(asked: Asked) -> Told | None:
+            if asked.url == f"{PAGE}cookie":
+                return plain(asked.first("cookie"))
+            if asked.method == "POST":
+                body = asked.body or b""
+                content = body.partition(b"\r\n\r\n")[2].partition(b"\r\n--")[0] or body
+                return plain(f"{len(content)} bytes")
+            told = answers.get(asked.url)
+            return None if told is None else part_of(asked, told)
+
+        return await views.view(PAGE, SECOND, answer, PATIENT)
+
+    found = in_browser(show)
+    assert json.loads(found.title) == TOLD
+    assert [each.url for each in found.missing] == [f"{PAGE}missing"]

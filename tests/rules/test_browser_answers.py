@@ -6,7 +6,8 @@ import pytest
 
 from archiver.browser.answers import LARGEST_PART, Asked, Told, part_of, preflight, readable, told_fields
 from archiver.browser.page_info import LONGEST_URL, PageInfo, page_id, records_of
-from archiver.browser.view import Given, Viewed
+from archiver.browser.tab import Given
+from archiver.browser.view import Viewed
 from archiver.collection.browser_answers import second_of, without_cache_busters
 
 

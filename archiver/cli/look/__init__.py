@@ -96,7 +96,8 @@ def _options(request: LookRequest, browser: Sequence[str]) -> "LookOptions":
     """Return how pages are viewed. Raises `ConfigError` if a behavior is faulty."""
     from archiver.browser.behavior_files import check_behaviors, read_behaviors
     from archiver.browser.behaviours import BehaviourPlan
-    from archiver.browser.view import FLAGS, ViewLimits
+    from archiver.browser.tab import ViewLimits
+    from archiver.browser.view import FLAGS
     from archiver.tools.look.look import LookOptions
 
     command, behaviors = (*browser, *FLAGS), read_behaviors(request.behavior)

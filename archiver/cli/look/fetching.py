@@ -121,7 +121,7 @@ async def _judged(
     frontier: "SqliteFrontier", rules: "VisitRules", missing: "Sequence[MissingUrl]"
 ) -> tuple[list[_Judged], _Queued]:
     """Return what the crawl does not know yet, and what it refuses."""
-    from archiver.browser.view import NAVIGATION
+    from archiver.browser.answers import NAVIGATION
     from archiver.crawl.visit import judged
 
     done, now = _Queued(), time.time()

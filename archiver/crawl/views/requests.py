@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from archiver import url
 from archiver.ask import Ask
-from archiver.browser.answers import Asked, Told, get_of, part_of, post_of
-from archiver.browser.view import NAVIGATION, is_unseen
+from archiver.browser.answers import NAVIGATION, Asked, Told, get_of, is_unseen, part_of, post_of
 from archiver.clock import Clock
 from archiver.collection.browser_answers import without_cache_busters
 from archiver.crawl.rules import CurrentRules
@@ -218,11 +217,13 @@ class PageRequests:
             self.new.add(address)
         return asked.kind != NAVIGATION and await context.held.settled(address, context.patience)
 
-    async def add_links(self, addresses: Iterable[str]) -> None:
-        """Queue the links of the live document that the crawl does not know."""
-        named = dict.fromkeys(filter(None, map(url.canonical, addresses)))
-        known = await self._context.frontier.states(named)
-        await self._queue([Link(each, Hop.LINK, "browser:a/@href") for each in named if each not in known])
+    async def add_links(self, links: Iterable[str], pictures: Iterable[str]) -> None:
+        """Queue the links of the live document, and its pictures for other screens, that the crawl does not know."""
+        found = ((Hop.REQUISITE, "browser:@srcset", pictures), (Hop.LINK, "browser:a/@href", links))
+        for hop, context, addresses in found:
+            named = dict.fromkeys(filter(None, map(url.canonical, addresses)))
+            known = await self._context.frontier.states(named)
+            await self._queue([Link(each, hop, context) for each in named if each not in known])
 
     async def _queue(self, links: Iterable[Link], ask: Ask | None = None) -> bool:
         """Queue those of *links* that the rules of the crawl take; return True if there are any.

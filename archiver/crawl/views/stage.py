@@ -18,7 +18,8 @@ from archiver.browser.behaviours import BehaviourPlan
 from archiver.browser.chromium import Chromium, find, why_no_namespace
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.page_info import records_of
-from archiver.browser.view import FLAGS, VIEWS, BrowserViews, Viewed, ViewLimits
+from archiver.browser.tab import ViewLimits
+from archiver.browser.view import FLAGS, VIEWS, BrowserViews, Viewed
 from archiver.clock import Clock
 from archiver.config.settings import BrowserSettings, Settings
 from archiver.crawl.rules import CurrentRules
@@ -207,7 +208,7 @@ class PageViews:
         """Save the result of a view: *viewed*, or *why* there is none."""
         page, shape, waiting = due.claim.id, due.pattern, set[str]()
         if viewed is not None:
-            await requests.add_links(viewed.links)
+            await requests.add_links(viewed.links, viewed.pictures)
             waiting = await requests.still_waiting()
             self._report(viewed.faults)
         self._learn(page, requests)

@@ -17,7 +17,8 @@ from archiver.browser.answers import Asked, Told, get_of, post_of
 from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.page_info import MICRO, VIEW, ViewRecord, records_of
-from archiver.browser.view import VIEWS, BrowserViews, Viewed, ViewLimits
+from archiver.browser.tab import ViewLimits
+from archiver.browser.view import VIEWS, BrowserViews, Viewed
 from archiver.collection.browser_answers import ArchiveAnswers, second_of, without_cache_busters
 from archiver.collection.dates import DateRange
 from archiver.policy.url_forms import pattern
