@@ -17,6 +17,7 @@ from archiver.collection.lock import holder
 from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.collection.settings_file import read_settings
 from archiver.config.addresses import DATABASE_SCHEMES
+from archiver.config.event_settings import STDERR
 from archiver.config.secret_settings import with_changed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
@@ -240,6 +241,20 @@ def check_named_files(directory: Path, settings: Settings, given: Mapping[str, A
             f"your secrets: {printable('; '.join(foreign), 1000)}; if you trust it, add --trust-settings; otherwise "
             "delete it from the file"
         )
+    check_receivers(layout, settings, now)
+
+
+def check_receivers(layout: Layout, settings: Settings, now: Settings) -> None:
+    """Refuse receivers of events, and logs, that are in crawl.toml, unless this user names them *now* or did before."""
+    from archiver.collection.named_files import event_uses, strangers
+
+    own = event_uses(now)
+    if foreign := strangers(layout, [use for use in event_uses(settings) if use not in own]):
+        raise ConfigError(
+            f"{layout.settings}: you have not named this for this collection on this machine, and it would run, send "
+            f"or write something: {printable('; '.join(foreign), 1000)}; if you trust it, run archiver resume with "
+            "--trust-settings; otherwise delete it from the file"
+        )
 
 
 def wait_for_server(address: str) -> None:
@@ -306,8 +321,10 @@ def check_same_frontier(layout: Layout, settings: Settings) -> None:
 
 def with_file_paths(settings: Settings) -> Settings:
     """Return *settings* with absolute paths of files; one that is relative begins at the current folder."""
+    log_to = settings.events.log_to
+    moved = with_values(settings, {"log_to": log_to if log_to in ("", STDERR) else _absolute(log_to)})
     changes: dict[str, Callable[[Any], Any]] = {"client-cert": lambda cert: cert.moved(_absolute)}
-    return with_changed(settings, {**changes, "ca-file": _absolute, "behavior": _absolute})
+    return with_changed(moved, {**changes, "ca-file": _absolute, "behavior": _absolute})
 
 
 def _absolute(path: str) -> str:

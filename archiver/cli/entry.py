@@ -51,6 +51,7 @@ COMMANDS = {
     "orders": "List the orders that a crawl was given.",
     "note": "Write a note for colleagues into the list of orders.",
     "watch": "Show crawls in a browser, and change them while they run.",
+    "events": "List the events of a crawl, and who got them.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
     "verify": "Check archives and report every fault.",
@@ -84,6 +85,7 @@ PLACES = {
     "block": ("orders.block", "COMMAND"),
     "unblock": ("orders.block", "UNBLOCK"),
     "watch": ("watch.watch", "COMMAND"),
+    "events": ("events.events", "COMMAND"),
 }
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles
 

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from archiver import url
 from archiver.cli.terminal import say
 from archiver.config.addresses import DATABASE, DATABASE_SCHEMES
+from archiver.config.event_settings import ON
 from archiver.config.option_types import BOOLEAN, OptionType
 from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
 from archiver.config.settings import STORE, TITLES, Settings, every_setting, key_of
@@ -40,6 +41,8 @@ class SettingOption(click.Option):
         text = f"{entry.metadata['help']}{_default(entry)}"
         if kind is BOOLEAN:
             super().__init__([f"--{key}/--no-{key}"], default=None, help=text)
+        elif kind is ON:  # two words, which are one text in crawl.toml
+            super().__init__([f"--{key}"], nargs=2, metavar=kind.metavar, multiple=True, help=text, callback=_receivers)
         else:
             super().__init__(
                 [f"--{key}"],
@@ -58,6 +61,12 @@ class _IPVersionOption(click.Option):
         text = f"Connect over IPv{version} only: --ip-version {version}."
         super().__init__([f"-{version}", f"--ipv{version}"], is_flag=True, help=text)
         self.title = TITLES["network"]
+
+
+def _receivers(_context: click.Context, _option: click.Parameter, given: tuple[tuple[str, str], ...]) -> Any:
+    """Return the value of `--on`. Events cannot have a space, which would be the end of them in crawl.toml."""
+    parse = _parser("on", ON)
+    return tuple(parse(f"{events.replace(' ', '')} {target}") for events, target in given)
 
 
 def _parser(key: str, kind: OptionType) -> Callable[[str], Any]:

@@ -30,6 +30,7 @@ from archiver.cli.directory import (
     make_directory,
     with_file_paths,
 )
+from archiver.cli.events.sending import reporting
 from archiver.cli.options import combine_seed_settings, contact_warning, read_seeds
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
@@ -166,8 +167,7 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     check_same_frontier(layout, settings)
     check_login_alone(layout, settings)
     text = toml.render(settings) if given or newest is not own else ""
-    loaded = load(request.cookies, settings)
-    existing = ExistingCrawl(resume=layout.has_frontier(), text=text, read=read, cookies=loaded)
+    existing = ExistingCrawl(layout.has_frontier(), text=text, read=read, cookies=load(request.cookies, settings))
     return run_and_report(directory, settings, request, existing)
 
 
@@ -287,11 +287,11 @@ def run_and_report(directory: Path, settings: Settings, request: CrawlRequest, e
     if verbosity > SILENT and (warning := contact_warning(settings)):
         complain(warning)
     settings = within_open_files(settings)
-    with served(directory, request.watch), ExitStack() as stack:
+    with served(directory, request.watch), reporting(directory, settings), ExitStack() as stack:
         stack.enter_context(metrics_served(directory, request.metrics, quiet=verbosity <= QUIET))
         code = run_crawl(
             _opening(stack, directory, settings, existing),
-            display_for(sys.stderr, verbosity),
+            display_for(sys.stderr, QUIET if settings.events.fills_stderr else verbosity),
             settings.limits.drain_timeout,
             partial(_finish, directory, settings, verbosity),
         )

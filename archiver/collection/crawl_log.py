@@ -13,9 +13,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from archiver.config.event_settings import EventSettings
 from archiver.storage import open_file, storage, sync_data, sync_folder
+
+if TYPE_CHECKING:
+    from archiver.collection.url_log import UrlLog
 
 MAX_HOPS = 50  # letters shown of a hop path; the first ones of a longer path are only counted
 WORKER = "#000"  # visits are tasks of one process, so there is no thread to name
@@ -100,10 +104,15 @@ def _end_line(file: BinaryIO) -> None:
 
 
 class CrawlLog:
-    """The log file, open for appending."""
+    """The log file, open for appending, and the second log of `--log-to`, if there is one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, settings: EventSettings | None = None) -> None:
         self._path = path
+        self._copy: UrlLog | None = None
+        if settings is not None and settings.log_to:
+            from archiver.collection import url_log  # noqa: PLC0415 - most crawls need none
+
+            self._copy = url_log.UrlLog(settings)
         with storage(path):
             self._file = open_file(path, "a+b")
             _end_line(self._file)
@@ -114,9 +123,13 @@ class CrawlLog:
         with storage(self._path, lambda: len(text)):
             self._file.write(text)
             self._file.flush()
+        if self._copy is not None:
+            self._copy.write(lines, self._file)
 
     def close(self) -> None:
         """Sync all lines to disk and close the file."""
+        if self._copy is not None:
+            self._copy.close()
         with storage(self._path):
             sync_data(self._file)
             self._file.close()
@@ -124,5 +137,7 @@ class CrawlLog:
 
     def abandon(self) -> None:
         """Close the file and ignore errors, because something failed already."""
+        if self._copy is not None:
+            self._copy.close()
         with suppress(OSError):
             self._file.close()

@@ -1,8 +1,8 @@
-"""What the user named for a collection: other archives, certificates, behaviors, and places of secrets.
+"""What the user named for a collection: other archives, certificates, behaviors, secrets and commands.
 
-A received collection can name any file and any secret of this machine in its crawl.toml, and where to send it. They
-count only if this user named them for this collection: then the collection holds a mark of each, made with the user's
-own key.
+A received collection can name any file and any secret of this machine in its crawl.toml, where to send it, and commands
+that hear of events. They count only if this user named them for this collection: then the collection holds a mark of
+each, made with the user's own key.
 """
 
 import hmac
@@ -14,6 +14,7 @@ from shlex import quote
 
 from archiver import url
 from archiver.collection.layout import Layout
+from archiver.config.event_settings import STDERR
 from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end
 from archiver.config.secrets import SecretSource
 from archiver.config.settings import Settings, all_values, all_values_of
@@ -77,6 +78,15 @@ def secret_uses(settings: Settings) -> list[str]:
 def store_uses(settings: Settings) -> list[str]:
     """Return the use of the store to which the archive is copied."""
     return [f"store {settings.warc.store}"] if settings.warc.store else []
+
+
+def event_uses(settings: Settings) -> list[str]:
+    """Return the uses that run a command, send something or write a file outside because of what happens in a crawl."""
+    events = settings.events
+    uses = [f"on {each}" for each in events.on]
+    if events.on_secret is not None:
+        uses += (f"on-secret {events.on_secret} for {each.target}" for each in events.on if each.is_address)
+    return uses + ([f"log-to {events.log_to}"] if events.log_to not in ("", STDERR) else [])
 
 
 def way_uses(settings: Settings) -> list[str]:

@@ -27,7 +27,7 @@ def _hosts(given: Any) -> str:
     return pattern
 
 
-HOSTS = OptionType("HOST", "a host name (*.example.org) or an origin (https://example.org:8443)", _hosts)
+HOSTS = OptionType("HOSTS", "a host name (*.example.org) or an origin (https://example.org:8443)", _hosts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from archiver.config.tls import ClientCert
 _WORDS = "auth|cookie|token|key|secret|session|password|csrf"
 SECRET = re.compile(_WORDS, re.IGNORECASE)  # in the name of a header
 _SECRET_LINE = re.compile(
-    rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:|^[ \t]*#[# \t]*(?:client-cert|ca-file)[ \t]*=""",
+    rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:|^[ \t]*#[# \t]*(?:client-cert|ca-file|on)[ \t]*=""",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -34,7 +34,7 @@ def has_secrets(settings: Settings) -> bool:
 
 def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
     """Return the sources of all secrets in *settings*: values that are or end in one, or have one as `secret`."""
-    values = [value for _, _, value in all_values(settings)]
+    values = [value for _, key, value in all_values(settings) if key != "on-secret"]
     values += [value for login in settings.fetch.login for _, value in login.fields]
     in_headers = (source_at_end(line) for line in all_values_of(settings, "header"))
     found = (*(getattr(value, "secret", value) for value in values), *(held[1] for held in in_headers if held))
@@ -48,6 +48,11 @@ def proxy_sources(settings: Settings) -> tuple[SecretSource, ...]:
     return tuple(dict.fromkeys(each for each in found if each is not None))
 
 
+def event_sources(settings: Settings) -> tuple[SecretSource, ...]:
+    """Return the source of the secret that signs events. No record and no request to a site holds it."""
+    return (settings.events.on_secret,) if settings.events.on_secret else ()
+
+
 def source_at_end(header: str) -> tuple[str, SecretSource] | None:
     """Return the source at the end of a *header* that may be secret and the text before it; None if it has none."""
     return source_in_header(header) if _is_secret(header) else None
@@ -57,11 +62,12 @@ def without_secrets(settings: Settings) -> Settings:
     """Return *settings* with the names of secret headers, but not their values; a source of a secret stays.
 
     Client certificates keep their hosts, and files of certificate authorities and of behaviors their names without
-    folders.
+    folders. Those who get events are left out, because a URL or command may hold a secret.
     """
-    return with_changed(
+    bare = with_changed(
         settings, {"header": _bare, "client-cert": _without_files, "ca-file": _file_name, "behavior": _file_name}
     )
+    return with_values(bare, {"on": (), "on_secret": None, "log_to": ""})
 
 
 def with_changed(settings: Settings, changes: Mapping[str, Callable[[Any], Any]]) -> Settings:
@@ -115,7 +121,8 @@ def _is_secret(header: str) -> bool:
 
 _LIMITS = ("concurrency", "slow-concurrency", "processes", "frontier", "min-free-disk", "drain-timeout", "strict")
 _PLACES = ("source-address", "ip-version", "dns-server", "client-cert", "ca-file", "behavior", "dedup-from")
-OF_EACH_MACHINE = frozenset((*_LIMITS, *_PLACES))  # settings that the machines of one crawl need not have in common
+_HEARD = ("on", "on-secret", "log-to", "log-format")
+OF_EACH_MACHINE = frozenset((*_LIMITS, *_PLACES, *_HEARD))  # the machines of one crawl need not have them in common
 
 
 def in_common(settings: Settings) -> Settings:

@@ -11,6 +11,7 @@ from typing import Any
 
 from archiver import url
 from archiver.config.addresses import DATABASE
+from archiver.config.event_settings import EventSettings
 from archiver.config.fetch_settings import FetchSettings, NetworkSettings, TlsSettings
 from archiver.config.host_rules import HostRule, decisive
 from archiver.config.option_types import (
@@ -224,6 +225,7 @@ class Settings:
     warc: WarcSettings = WarcSettings()
     dedup: DedupSettings = DedupSettings()
     browser: BrowserSettings = BrowserSettings()
+    events: EventSettings = EventSettings()  # noqa: RUF009 - frozen, as all slices
 
 
 TITLES = {
@@ -237,6 +239,7 @@ TITLES = {
     "warc": "WARC files",
     "dedup": "Deduplication",
     "browser": "Browser",
+    "events": "Events and logs",
 }
 SLICES = tuple(TITLES)
 

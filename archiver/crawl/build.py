@@ -22,7 +22,7 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.live import Live, Tally
 from archiver.collection.lock import Lock
-from archiver.collection.named_files import archive_use, file_uses, secret_uses, store_uses, vouch
+from archiver.collection.named_files import archive_use, event_uses, file_uses, secret_uses, store_uses, vouch
 from archiver.collection.records import warc_files
 from archiver.collection.settings_file import put_settings
 from archiver.collection.store import Store, Uploads
@@ -35,6 +35,7 @@ from archiver.crawl.crawler_process import CrawlerProcess, CrawlerTask
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
 from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
+from archiver.crawl.events import note_events, report_events
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
 from archiver.crawl.live.figures import CrawlFigures
@@ -152,6 +153,7 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[tuple[Crawl, CrawlFigur
     secrets = read_secrets(settings)
     async with AsyncExitStack() as stack:
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
+        note_events(frontier, settings, task.directory)
         memory = stack.enter_context(open_earlier_crawls(layout))
         rules = CurrentRules(await learned_rules(settings, frontier, secrets), memory)
         others = () if settings.dedup.dedup == "off" else indexes_of(settings.dedup.dedup_from, layout.directory)
@@ -178,6 +180,7 @@ async def _opened(
     if not how.resume:
         put_settings(layout, how.text, how.read)
     frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
+    await report_events(stack, frontier, settings, secrets, directory)
     clock = Clock(await frontier.clock_ahead())
     now = run_began = clock.now()
     if how.together:
@@ -208,7 +211,7 @@ async def _put_together(
     clock, by_host, sent = opened.clock, rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
     guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
     fetcher = _fetcher(stack, layout, sent, guard)
-    journal = Journal(opened.index, CrawlLog(layout.log), clock)
+    journal = Journal(opened.index, CrawlLog(layout.log, settings.events), clock)
     stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
     archives = _archives(opened)
     writers = _writers(opened, archives, journal, clock)
@@ -295,7 +298,7 @@ def _made(directory: Path, settings: Settings) -> Layout:
     """Return the layout of *directory*, and note there which files of this machine it may use."""
     layout = safe_paths.make_folders(directory)
     uses = *map(archive_use, settings.dedup.dedup_from), *file_uses(settings), *secret_uses(settings)
-    vouch(layout, (*uses, *store_uses(settings)))
+    vouch(layout, (*uses, *store_uses(settings), *event_uses(settings)))
     return layout
 
 

@@ -28,6 +28,7 @@ from archiver.collection.writer import WarcIdentity
 from archiver.config.secret_settings import has_secrets, may_hold_secret, without_secrets
 from archiver.config.settings import Settings
 from archiver.config.toml import render
+from archiver.crawl.events import note_events
 from archiver.crawl.rules import identity_of, next_serial
 from archiver.errors import ArchiveError
 from archiver.frontier.orders.table import Order
@@ -148,6 +149,7 @@ async def stored(directory: Path, settings: Settings) -> str:
     layout = Layout(directory)
     with Lock(layout.lock):
         async with await SqliteFrontier.open(layout.database) as frontier:
+            note_events(frontier, settings, directory)
             text = _settings_text(layout.settings, settings)
             log, orders = await _log(layout, frontier), _orders(await frontier.orders())
             known = [await frontier.latest_resource(PLACE + name) for name in (SETTINGS, ORDERS)]

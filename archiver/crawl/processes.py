@@ -18,6 +18,7 @@ from archiver.collection.live import Live
 from archiver.config.live_settings import cores
 from archiver.config.settings import Settings
 from archiver.crawl.crawler_process import CUT, DRAIN, LOOK, CrawlerProcess, CrawlerTask, Ended, Failed, Logged
+from archiver.crawl.events import note_events
 from archiver.crawl.live.figures import together
 from archiver.crawl.orders.live_settings import with_orders
 from archiver.crawl.rules import identity_of, learned_rules, settings_now, with_seeds
@@ -278,6 +279,7 @@ class Supervisor:
 
         opened = self._opened
         async with await SqliteFrontier.open(opened.layout.database) as frontier:
+            note_events(frontier, opened.settings, opened.layout.directory)
             await frontier.act_for(crawler.task.name)
             further = [seed for seed in await frontier.seeds() if seed not in opened.known]
             settings = with_seeds(self._settings, further, await settings_now(opened.layout, frontier))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from archiver.config.auth import EXAMPLE
 from archiver.config.proxies import ENVIRONMENT, NONE, parts, proxy_address
-from archiver.config.secret_settings import proxy_sources, secret_sources, source_at_end, with_changed
+from archiver.config.secret_settings import event_sources, proxy_sources, secret_sources, source_at_end, with_changed
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.settings import Settings
 from archiver.config.tls import EXAMPLE as CERT_EXAMPLE
@@ -61,7 +61,7 @@ def read_secrets(settings: Settings) -> Secrets:
         raise ConfigError(f"auth: without a URL, the password could go to any host; write {EXAMPLE}")
     if any(not cert.hosts for cert in settings.tls.client_cert):
         raise ConfigError(f"client-cert: without hosts, it could be shown to any host; write {CERT_EXAMPLE}")
-    secrets = _read((*secret_sources(settings), *proxy_sources(settings)))
+    secrets = _read((*secret_sources(settings), *proxy_sources(settings), *event_sources(settings)))
     secrets.filled(settings)  # refuses what is no login of a proxy
     return secrets
 

@@ -10,15 +10,16 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, closing
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 import aiosqlite
 
 from archiver.ask import Ask
 from archiver.errors import ArchiveError
-from archiver.frontier import database, machines, outcomes, views
+from archiver.frontier import database, hosts, machines, outcomes, views
 from archiver.frontier.address import SharedFrontier, shared_frontier
 from archiver.frontier.captures import CaptureRow
 from archiver.frontier.connection import Connection, Values
@@ -26,14 +27,18 @@ from archiver.frontier.database import SqliteConnection, connect, named_errors, 
 from archiver.frontier.links import Found
 from archiver.frontier.port import SharedSettings
 from archiver.frontier.views import DueView, ViewResult
-from archiver.model import State
+from archiver.model import FileState, Settlement, State
 from archiver.storage import regular
+
+if TYPE_CHECKING:
+    from archiver.frontier.events.notes import EventNotes
 
 ENTER = 60.0  # seconds in which another machine may begin a run
 LOOK_AGAIN = 0.1  # seconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Act = Callable[[Connection, int], int | None]  # on a host
 
 
 class Worker(Protocol):
@@ -155,6 +160,48 @@ class Runs(Connections):
     def __init__(self, opened: Database) -> None:
         super().__init__(opened)
         self._entered = False  # a run that other machines can join
+        self._notes: EventNotes | None = None  # most crawls report no events
+
+    def note_events(self, notes: "EventNotes") -> None:
+        """Write down from now on what happens."""
+        self._notes = notes
+
+    async def read_events(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
+        """Return what *act*, of frontier/events, reads."""
+        return await self._read(act, *values, **named)
+
+    async def change_events(
+        self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs
+    ) -> T:
+        """Call *act*, of frontier/events, in a transaction."""
+        return await self._write(act, *values, **named)
+
+    async def pause_until_login(self, hosts_to_pause: Sequence[int], page: str = "", reason: str = "") -> None:
+        """Pause these hosts for this run, because a person must log in first. *page*: where no login works any more."""
+        if self._notes is None:
+            await self._write(hosts.pause_until_login, hosts_to_pause)
+        else:
+            await self._write(self._notes.login_lost, hosts_to_pause, page, reason)
+
+    def _pausing(self, since: float, asked: tuple[int, int] | None) -> Act:
+        """Return what pauses a host that blocks us *since* then (0: it does not)."""
+        pausing = partial(hosts.pause, since=since, asked=asked)
+        return pausing if self._notes is None else self._notes.pausing(since, asked)
+
+    def _giving_up(self, failure: str, note: str, now: float, before: int) -> Act:
+        """Return what gives a host up, of which *before* URLs have been given up already."""
+        giving_up = partial(hosts.give_up, failure=failure, note=note, now=now)
+        return giving_up if self._notes is None else self._notes.giving_up(failure, note, now, before)
+
+    def _note_settled(self, db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState]) -> None:
+        if self._notes is not None:
+            self._notes.settled(db, settlements, files)
+
+    async def note_low_disk(self, reason: str) -> None:
+        """Write down that the disk is low, if anyone wants to know."""
+        if self._notes is not None:
+            with suppress(ArchiveError):  # there may be no room for it, and the crawl is about to end in order
+                await self._write(self._notes.disk_low, reason)
 
     async def begin_run(self, now: float) -> None:
         """Record that a run starts that no other machine can join; unpause hosts that the previous run paused."""
@@ -163,12 +210,16 @@ class Runs(Connections):
                 f"{self._name}: other crawlers use this database, and a crawl with --login or on Windows runs alone; "
                 "stop them first"
             )
-        await self._write(outcomes.begin, now)
+        await self._write(self._begin(now))
+
+    def _begin(self, now: float) -> Callable[[Connection], None]:
+        act = partial(outcomes.begin, now=now)
+        return act if self._notes is None else partial(self._notes.started, act=act)
 
     async def enter_run(self, directory: str, files: Collection[str], now: float) -> float:
         """Join the run of other machines, or begin one that they can join; return when it began."""
         end = time.monotonic() + ENTER
-        while (began := await self._on_writer(machines.enter, directory, files, now)) is None:
+        while (began := await self._on_writer(machines.enter, directory, files, self._begin(now))) is None:
             if time.monotonic() > end:
                 raise ArchiveError(
                     f"{self._name}: in use by a crawl that no machine can join, because it has --login or runs on "
@@ -180,9 +231,10 @@ class Runs(Connections):
 
     async def end_run(self, code: int, reason: str, now: float) -> bool:
         """Record how the run ended, and why; return True if it goes on, on other machines."""
+        end = partial(outcomes.end if self._notes is None else self._notes.ended, code=code, reason=reason, now=now)
         if self._entered:
-            return await self._on_writer(machines.leave, code, reason, now)
-        await self._write(outcomes.end, code, reason, now)
+            return await self._on_writer(machines.leave, end)
+        await self._write(end)
         return False
 
     async def others_run(self) -> bool:

@@ -34,7 +34,7 @@ Schema = Mapping[tuple[str, str], str]  # the SQL of each object, by type and na
 
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
 RUN_LOCK = "run"  # the advisory lock of the machines that crawl with a PostgreSQL database
-VERSION = 23  # of schema.sql; development before the first release used 1 to 22
+VERSION = 24  # of schema.sql; development before the first release used 1 to 23
 CHECKED_SIZE = 64 << 20  # bytes; a smaller database is checked whenever a crawl opens it: some tenths of a second
 LARGEST = 256 << 20  # bytes of one value; the largest that we make are lists, which queries take as JSON
 PROGRESS_STEPS = 100_000_000  # of SQLite's virtual machine in one query: about two seconds …

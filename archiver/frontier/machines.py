@@ -9,12 +9,12 @@ locks.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from archiver.errors import ConfigError
-from archiver.frontier import hosts, outcomes, retry
+from archiver.frontier import hosts, retry
 from archiver.frontier.connection import Connection, DatabaseLock, Reader
 from archiver.frontier.database import APPLICATION_ID, RUN_LOCK
 from archiver.frontier.port import LEASE, SharedSettings
@@ -92,8 +92,8 @@ _MACHINES = f"SELECT name, directory, {_NOW} - seen FROM machines ORDER BY joine
 _FILES = "SELECT machine, count(*), coalesce(sum(committed), 0) FROM warcs GROUP BY machine"
 
 
-def enter(db: Connection, directory: str, files: Collection[str], now: float) -> float | None:
-    """Join the run of the other machines, or begin one; return when it began, or None if one begins at the moment.
+def enter(db: Connection, directory: str, files: Collection[str], begin: Callable[[Connection], None]) -> float | None:
+    """Join the run of the other machines, or *begin* one; return when it began, or None if one begins at the moment.
 
     *directory*: of this machine, with its host. *files*: the WARC files in it. If it was moved, or the host has another
     name, they show that it is the same one. Raises `ConfigError` if its name belongs to another machine.
@@ -111,7 +111,7 @@ def enter(db: Connection, directory: str, files: Collection[str], now: float) ->
     if db.hold(ALONE):
         if not _others_lease(db):
             with db.transaction():
-                outcomes.begin(db, now)
+                begin(db)
         db.hold(TOGETHER)
         db.let_go(ALONE)
     elif not db.hold(TOGETHER):
@@ -126,14 +126,14 @@ def _wrote(db: Connection, files: Collection[str]) -> bool:
     return any(name in files for (name,) in db.rows("SELECT name FROM warcs WHERE machine = ?", (db.machine,)))
 
 
-def leave(db: Connection, code: int, reason: str, now: float) -> bool:
-    """End the run if no other machine is in it; return True if others go on."""
+def leave(db: Connection, end: Callable[[Connection], None]) -> bool:
+    """End the run by *end* if no other machine is in it; return True if others go on."""
     note_alive(db)
     db.let_go(TOGETHER)
     if not db.hold(ALONE):
         return True
     with db.transaction():
-        outcomes.end(db, code, reason, now)
+        end(db)
     db.let_go(ALONE)
     return False
 

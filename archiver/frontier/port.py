@@ -15,9 +15,8 @@ from archiver.policy.limits import UNTAUGHT, ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, HeldBack, Quotas
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 
-InheritedThrottle = tuple[
-    str, float, float, float, float, str
-]  # key of a host, not before, rate, rate limit, concurrency, reason
+# Key of a host, not before, rate, rate limit, concurrency, reason.
+InheritedThrottle = tuple[str, float, float, float, float, str]
 
 
 class EarlierFind(NamedTuple):
@@ -202,8 +201,11 @@ class Frontier(Protocol):
     async def host_named(self, key: str) -> HostRow:
         """Return the host *key* (scheme and authority), which gets a row if it has none."""
 
-    async def pause_until_login(self, hosts_to_pause: Sequence[int]) -> None:
-        """Pause these hosts for this run, because a person must log in first."""
+    async def pause_until_login(self, hosts_to_pause: Sequence[int], page: str = "", reason: str = "") -> None:
+        """Pause these hosts for this run, because a person must log in first. *page*: where no login works any more."""
+
+    async def note_low_disk(self, reason: str) -> None:
+        """Write down that the disk is low, if anyone wants to know."""
 
     async def robots_to_ask(self, leased: Collection[int]) -> list[int]:
         """Return those of the *leased* hosts whose robots.txt is not known and not queued."""

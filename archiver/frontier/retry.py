@@ -171,7 +171,7 @@ class HeldPattern:
 def held_patterns(db: Reader) -> list[HeldPattern]:
     """Return the held patterns, those with most URLs first."""
     return [
-        HeldPattern(*_note_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)
+        HeldPattern(*note_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)
     ]
 
 
@@ -187,7 +187,7 @@ def held_note(rule: str, pattern: str) -> str:
     return f"{rule}: {pattern}"
 
 
-def _note_parts(text: str) -> tuple[str, str]:
+def note_parts(text: str) -> tuple[str, str]:
     """Return the pattern and the rule of a note."""
     rule, colon, rest = text.partition(": http")
     return (f"http{rest}", rule) if colon else ("", text)

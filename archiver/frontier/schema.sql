@@ -255,6 +255,29 @@ CREATE TABLE included (                                -- URLs that an order to 
     note TEXT    NOT NULL                              -- by what the URL was excluded before
 ) STRICT;
 
+CREATE TABLE events (                                  -- what --on reports: see frontier/events/notes.py
+    id   INTEGER PRIMARY KEY,
+    once TEXT    NOT NULL UNIQUE,                      -- digest of what happened, which is written once
+    kind TEXT    NOT NULL,                             -- a word of config.event_settings.EventKind
+    run  INTEGER NOT NULL,                             -- a row of runs
+    body TEXT    NOT NULL                              -- JSON, as it is delivered
+) STRICT;
+
+CREATE INDEX events_kind ON events (kind);
+
+CREATE TABLE deliveries (                              -- events that receivers get: see frontier/events/deliveries.py
+    event    INTEGER NOT NULL REFERENCES events (id),
+    receiver TEXT    NOT NULL,                         -- digest of its setting, which may be a secret
+    state    TEXT    NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'delivered', 'given up')),
+    tries    INTEGER NOT NULL DEFAULT 0,
+    due      REAL    NOT NULL DEFAULT 0,               -- no try before this time
+    tried    REAL,                                     -- time of the latest try; NULL: there was none
+    result   TEXT    NOT NULL DEFAULT '',              -- of the latest try, for a person
+    PRIMARY KEY (event, receiver)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX deliveries_waiting ON deliveries (receiver, event) WHERE state = 'waiting';
+
 CREATE TABLE machines (                                -- directories that crawl together: see frontier/machines.py
     name      TEXT NOT NULL PRIMARY KEY,               -- part of the names of its crawlers and WARC files
     directory TEXT NOT NULL,                           -- where it is: host:/path

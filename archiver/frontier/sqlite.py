@@ -20,7 +20,7 @@ from archiver.frontier import (
     url_queue,
 )
 from archiver.frontier.connection import Connection
-from archiver.frontier.connections import Database, ViewRows, execute
+from archiver.frontier.connections import Act, Database, ViewRows, execute
 from archiver.frontier.hosts import queue_robots
 from archiver.frontier.links import Found, RecentLinks, Revision
 from archiver.frontier.machines import Losses
@@ -126,10 +126,6 @@ class SqliteFrontier(ViewRows, StoredOrders):
     async def host_named(self, key: str) -> HostRow:
         """Return the host *key* (scheme and authority), which gets a row if it has none."""
         return await self.host((await self._write(url_queue.hosts_of, (key,)))[key])
-
-    async def pause_until_login(self, hosts_to_pause: Sequence[int]) -> None:
-        """Pause these hosts for this run, because a person must log in first."""
-        await self._write(hosts.pause_until_login, hosts_to_pause)
 
     async def robots_to_ask(self, leased: Collection[int]) -> list[int]:
         """Return those of the *leased* hosts whose robots.txt is not known and not queued."""
@@ -278,6 +274,7 @@ class SqliteFrontier(ViewRows, StoredOrders):
             if any(url_queue.moves_seed(each.found) for each in own):
                 self._orders.raise_by_one(db)
             settle.add_resources(db, resources)
+            self._note_settled(db, own, files)
         self._recent.remember(idle)
         return replace(settled, lost=frozenset(each.claim.id for each in others))
 
@@ -298,7 +295,7 @@ class SqliteFrontier(ViewRows, StoredOrders):
         """Mark the waiting URLs of *host* as failed, except those that lead to a robots.txt; return how many."""
         count, more = 0, True
         while more:
-            given_up = await self._decide(host, partial(hosts.give_up, failure=failure, note=note, now=now))
+            given_up = await self._decide(host, self._giving_up(failure, note, now, count))
             count, more = count + given_up, given_up == hosts.AT_ONCE
         return count
 
@@ -309,9 +306,9 @@ class SqliteFrontier(ViewRows, StoredOrders):
 
     async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
         """Pause *host* for this run, because it blocks us *since* then; 0: it does not block us any more."""
-        await self._decide(host, partial(hosts.pause, since=since, asked=asked))
+        await self._decide(host, self._pausing(since, asked))
 
-    async def _decide(self, host: int, act: Callable[[Connection, int], int | None]) -> int:
+    async def _decide(self, host: int, act: Act) -> int:
         """Call *act* for *host*, unless its lease was lost; return its number."""
         return await self._write(leases.decide, self._crawler, host, act) or 0
 

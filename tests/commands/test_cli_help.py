@@ -15,12 +15,13 @@ from fixtures.command_definitions import COMMANDS
 
 MAX_LINES = 3  # of the help of an option
 SHARED = {"__init__", "directory", "entry", "options", "progress", "runner", "start", "terminal"}
-SHARED |= {"orders.__init__", "orders.giving"}  # none of them is a command
+SHARED |= {"orders.__init__", "orders.giving", "events.__init__", "events.sending"}  # none of them is a command
 
 
 def test_each_command_is_a_module_of_its_name() -> None:
     modules = {re.sub(r"(?<=[a-z])_$", "", path.stem) for path in (ROOT / "archiver/cli").glob("*.py")}
     modules |= {f"orders.{path.stem}" for path in (ROOT / "archiver/cli/orders").glob("*.py")}
+    modules |= {f"events.{path.stem}" for path in (ROOT / "archiver/cli/events").glob("*.py")}
     modules |= {"explain", "look", "watch.watch"}  # packages, and a command in one
     assert modules - SHARED == {entry.PLACES.get(name, (name,))[0].rstrip("_") for name in entry.COMMANDS}
     assert {name: command.name for name, command in COMMANDS.items()} == {name: name for name in entry.COMMANDS}

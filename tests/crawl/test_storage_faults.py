@@ -107,7 +107,7 @@ def test_a_crawl_that_pauses_while_the_disk_is_low_goes_on(tmp_path: Path, way: 
         return usual
 
     with mounted(directory.parent, "20m"), RawServer({**SITE.routes, "/p5.html": fills}) as server:
-        options = ("-o", "c", "--rate", "15", "--probe", "off", "--on-low-disk", "pause", *FLOOR)
+        options = ("-o", "c", "--rate", "15", "--probe", "off", "--on-low-disk", "pause", *FLOOR, "--on", "all", "true")
         with running("crawl", server.url(), *options, cwd=directory.parent) as process:
             said(process, "the crawl pauses until there is room")
             held = json.loads(archiver("status", "c", "--json", cwd=directory.parent).stdout)
@@ -131,6 +131,8 @@ def test_a_crawl_that_pauses_while_the_disk_is_low_goes_on(tmp_path: Path, way: 
         assert given[0]["who"].startswith("archiver@")
         assert given[-1]["who"].startswith("archiver@") == (way == "room")
         assert all(each["answer"] and each["answered"] for each in given)
+        told = [kind for (kind,) in rows(directory, "SELECT kind FROM events")]
+        assert (told.count("crawl-paused"), "disk-low" in told) == (1, True)
         goes_on(directory, server)
 
 

@@ -20,6 +20,8 @@ import click  # noqa: E402
 from archiver import model  # noqa: E402
 from archiver.cli.entry import archiver  # noqa: E402
 from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
+from archiver.collection.url_log import JSON_FIELDS  # noqa: E402
+from archiver.config.event_settings import DATA_FIELDS, EVENT_FIELDS, EventKind  # noqa: E402
 from archiver.config.option_types import BOOLEAN  # noqa: E402
 from archiver.config.presets import PRESETS, SETS, Preset  # noqa: E402
 from archiver.config.settings import TITLES, Settings, every_setting, key_of  # noqa: E402
@@ -423,7 +425,44 @@ def metrics_page() -> str:
     )
 
 
+def events_page() -> str:
+    """Return the events and their fields."""
+    lines = [
+        "`--on EVENT COMMAND|URL` reports these events as JSON.",
+        "[Act on events](../how-to/act-on-events.md) shows receivers.",
+        "",
+        *_definitions("field", dict(EVENT_FIELDS)),
+    ]
+    for kind in EventKind:
+        lines += [
+            "",
+            f"## {kind}",
+            "",
+            reference.EVENTS[kind],
+            "",
+            *_definitions("field of data", dict(DATA_FIELDS[kind])),
+        ]
+    headers = (
+        "Each POST has `webhook-id` (the `id`), `webhook-timestamp` (seconds since the epoch, of this try) and, with",
+        "`--on-secret`, `webhook-signature`: `v1,` and the HMAC-SHA256 of `ID.TIMESTAMP.BODY` in base64.",
+    )
+    return _page("Events", *lines, "", "## Headers", "", *headers)
+
+
+def url_log_page() -> str:
+    """Return the fields of the JSON log."""
+    return _page(
+        "URL log",
+        "`--log-to stderr` or `--log-to FILE` writes one JSON object a line for each line of crawl.log, in ASCII.",
+        "`--log-format heritrix` writes the lines of crawl.log instead. Times are in UTC.",
+        "",
+        *_definitions("field", dict(JSON_FIELDS)),
+    )
+
+
 PAGES = {
+    "events.md": events_page,
+    "url-log.md": url_log_page,
     "commands.md": commands_page,
     "settings.md": settings_page,
     "exit-codes.md": exit_codes_page,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from archiver.config import toml
 from archiver.config.auth import AUTH
+from archiver.config.event_settings import ON
 from archiver.config.host_rules import HostRule
 from archiver.config.logins import Login
 from archiver.config.option_types import OptionType, Rate
@@ -147,6 +148,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "TEXT": LINES,
     "REGEX": st.sampled_from(["", "/calendar/", r"\d+\.(?:png|gif)$", '"""', "'''", "\\\\", "#", "ž"]),
     "'URL USER:SECRET'": st.sampled_from([AUTH.parse("https://a/ me:env:B"), AUTH.parse("me 2:file:/x: y")]),
+    "EVENT COMMAND|URL": st.sampled_from([ON.parse("all x"), ON.parse("disk-low,file-closed https://a.org/?b 'c'")]),
+    "SECRET": st.sampled_from([None, SecretSource(SecretKind.ENV, "P")]),
     "'NAME: VALUE'": LINES.map(lambda text: f"X-Y: {text.strip()}"),
     "NAME": st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"),
     "'URL KEY=VALUE …'": st.builds(
@@ -184,6 +187,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "DATABASE": st.sampled_from(["", "postgresql://host/name", "postgresql://me@host:5432/name?sslmode=require"]),
     "STORE": st.sampled_from(["", "s3://bucket", "gs://bucket/a/b", "az://container/a", "file:///mnt/backup of mine"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
+    "HOSTS": st.sampled_from(["*.example.org", "https://example.org:8443", "[::1]"]),
 }
 
 

@@ -214,11 +214,11 @@ class Logins:
     async def _fail(self, case: LoginCase, reason: str) -> None:
         case.state, case.reason, case.wanted = LoginState.FAILED, reason, False
         log.warning("%s; the URLs of its site wait for archiver resume", self.description)
-        await self._give_up(tuple(self._site(case)))
+        await self._give_up(tuple(self._site(case)), case.rule.page, reason)
 
-    async def _give_up(self, hosts: Sequence[LeasedHost]) -> None:
-        """Pause *hosts* for this run."""
-        await self._frontier.pause_until_login([host.id for host in hosts])
+    async def _give_up(self, hosts: Sequence[LeasedHost], page: str = "", reason: str = "") -> None:
+        """Pause *hosts* for this run; *page*: where no login works any more."""
+        await self._frontier.pause_until_login([host.id for host in hosts], page, reason)
         for host in hosts:
             host.memory.awaits_login = False
             host.memory.paused = True

@@ -39,6 +39,7 @@ class LowDisk:
 
     async def keep(self, end: Callable[[str], None], cut: Callable[[], None]) -> None:
         """Pause the crawl or call *end* before the disk is full; call *cut* if requests under way may not fit."""
+        noted = False  # once in a run
         while True:
             low, last = self._space.shortage(), self._space.shortage(LAST_RESERVE)
             self._warned = self._warned and bool(low)
@@ -48,6 +49,9 @@ class LowDisk:
                 end(low)
             if last:
                 cut()
+            if low and not noted:
+                noted = True
+                await self._frontier.note_low_disk(low)
             await asyncio.sleep(LOOK_EVERY)
 
     async def _pause_or_go(self, low: str, last: str) -> None:

@@ -29,7 +29,7 @@ class StoredOrders(Runs):
 
     async def give_order(self, new: NewOrder, answer: str | None) -> int:
         """Write the order *new* and return its row. *answer*: what came of it, if no crawler has to take it up."""
-        return await self._write(table.give, new, answer)
+        return await self._write(table.give if self._notes is None else self._notes.ordered, new, answer)
 
     async def answered_order(self, row: int, patience: float) -> Order:
         """Return the order in *row* when every crawler has taken it up, or as it is after *patience* seconds."""
