@@ -186,6 +186,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "ADDRESS": st.sampled_from(["", "192.0.2.1", "2001:db8::1"]),
     "DATABASE": st.sampled_from(["", "postgresql://host/name", "postgresql://me@host:5432/name?sslmode=require"]),
     "STORE": st.sampled_from(["", "s3://bucket", "gs://bucket/a/b", "az://container/a", "file:///mnt/backup of mine"]),
+    "HOSTS": st.sampled_from(["example.org", "*.example.org", "https://example.org:8443", "http://[::1]:8080"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
     "HOSTS": st.sampled_from(["*.example.org", "https://example.org:8443", "[::1]"]),
 }
