@@ -60,8 +60,8 @@ def headline(verdict: Verdict, counts: totals.Totals, seeds: Sequence[SeedAccoun
     if not counts.archived or (seeds and len(failed) == len(seeds)):
         nothing = "No seed gave a usable answer" if seeds else "Nothing was archived"
         return Headline(CrawlGrade.BAD, f"{nothing}{_joined('; ', missing[1:])}.")
-    if counts.waiting:
-        left = count(counts.waiting, "URL is waiting", "URLs are waiting")
+    if (waiting := counts.waiting - sum(each.urls for each in verdict.blocked)) > 0:
+        left = count(waiting, "URL is waiting", "URLs are waiting")
         return Headline(CrawlGrade.ATTENTION, f"Not finished: {left}{_joined('; ', missing)}.")
     if missing:
         return Headline(CrawlGrade.ATTENTION, f"Finished, but {_joined('', missing)}.")
@@ -90,6 +90,8 @@ def _missing(verdict: Verdict, failed: int, seeds: int) -> Iterator[str]:
         yield count(len(verdict.hosts), "host blocks us", "hosts block us")
     if held := sum(each.urls for each in verdict.held):
         yield count(held, "URL is held as a suspected trap", "URLs are held as suspected traps")
+    if blocked := sum(each.urls for each in verdict.blocked):
+        yield count(blocked, "URL waits on a host that a person blocked", "URLs wait on hosts that a person blocked")
     if verdict.views.incomplete:
         yield count(verdict.views.incomplete, "page will not replay completely", "pages will not replay completely")
 
