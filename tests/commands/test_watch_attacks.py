@@ -253,7 +253,7 @@ def test_metrics_are_open_on_this_machine_only(rooms: Rooms, tmp_path: Path) -> 
     add = ("watch", "--users", "u", "--add-user", "ann")
     assert archiver(*add, cwd=tmp_path, stdin=PASSWORDS["ann"].encode()).returncode == ExitCode.DONE
     open_to_all = fresh(rooms).get("/metrics", Accept="application/openmetrics-text")
-    assert 'archiver_urls{crawl="one",state="waiting"} 4.0' in open_to_all.body.decode()
+    assert f'archiver_urls{{crawl="{rooms.crawl}",state="waiting"}} 4.0' in open_to_all.body.decode()
     assert open_to_all.headers["content-type"].startswith("application/openmetrics-text")
     behind = ("--users", str(tmp_path / "u"), "--behind-proxy", "https://watch.example")
     with watching("crawls", *behind, cwd=rooms.folder.parent, port=free_port()) as room:

@@ -17,7 +17,6 @@ from aiohttp.typedefs import Middleware
 
 from archiver import __version__
 from archiver.collection import orders as giving
-from archiver.collection.live import Live
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.connection import Reader
@@ -296,15 +295,11 @@ class Room:
 
 
 def _metrics_of(crawls: Sequence[WatchedCrawl], many: bool, accept: str) -> tuple[bytes, str]:  # noqa: FBT001
-    """Return the metrics of *crawls* and their content type. Their label is a name, and an id if two have the same."""
+    """Return the metrics of *crawls* and their content type. *many*: their label is an id, as a name may be a host."""
     from archiver.tools.metrics.exposition import metrics_text  # noqa: PLC0415 - few servers are asked for metrics
 
-    figures = dict[str, Live]()
-    for each in crawls:
-        name = shown(each.named.title, 200) if many else ""
-        if (live := each.figures()) is not None:
-            figures[f"{name} {each.id}" if name in figures else name] = live
-    return metrics_text(figures, accept)
+    found = {each.id if many else "": each.figures() for each in crawls}
+    return metrics_text({name: live for name, live in found.items() if live is not None}, accept)
 
 
 def _middleware(check: Callable[[web.Request], None], heard: Heard) -> Middleware:
