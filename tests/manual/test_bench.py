@@ -69,7 +69,9 @@ def test_a_recorder_like_browsertrix_has_another_clock_and_chance_than_the_repla
     ran = bench("applications.py", *words)
     assert ran.returncode == 0, ran.stderr
     outcomes = json.loads(results.read_text())["outcomes"]
-    found = {(each["application"], each["way"]): (each["whole"], len(each["missing"])) for each in outcomes}
+    found = {
+        (each["application"], each["way"]): (each["pywb"]["whole"], len(each["pywb"]["missing"])) for each in outcomes
+    }
     assert found["wasm", "plain"] == (0, 1)
     assert found["wasm", "recorder"] == (1, 0)
     assert found["random-ids", "recorder"] == (0, 5)
