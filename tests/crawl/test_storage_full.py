@@ -31,8 +31,8 @@ KINDS = {  # kind of file: the folder that has a small disk of its own, how smal
     "spool": ("spool", "1m", r"c/spool: the response of \S+ cannot be spooled: the disk"),
     "indexes": ("indexes", "12k", r"c/indexes/\S+\.cdxj: the disk"),
     "log": ("logs", "8k", r"c/logs/crawl\.log: the disk"),
-    "reports": ("reports", "112k", r"c/reports/\S+\.\w+: the disk"),
-    "database": (".", "400k", r"c/crawl\.db: the disk"),
+    "reports": ("reports", "132k", r"c/reports/\S+\.\w+: the disk"),
+    "database": (".", "480k", r"c/crawl\.db: the disk"),
 }
 FOLDERS = ("archive", "spool", "indexes", "logs", "reports")
 SIZE = r"(?:at least )?(\d+) bytes(?: \(.*?\))?"
