@@ -61,8 +61,9 @@ def lines_until(stream: Iterator[tuple[str, str, Any]], url: str) -> tuple[list[
 
 
 def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
-    gate, port = Gate(), free_port()
-    with RawServer(site(gate)) as server:
+    gate, end, port = Gate(), Gate(), free_port()  # the page ends with the crawl, which waits for *end*
+    held = Answer((end, *ok(page("late", [])).pieces))  # type: ignore[misc]
+    with RawServer({**site(gate), "/late/2": held}) as server:
         words = ("crawl", *QUICK, "-o", "c", "--watch", str(port), "--host-concurrency", "1", server.url())
         with running(*words, cwd=tmp_path) as crawl:
             token = said(crawl, "watch c at").partition("#token=")[2].strip()
@@ -86,8 +87,9 @@ def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
             assert details["settings"]["host-concurrency"] == "1"
             with room.stream(number, after=last) as stream:
                 gate.open()
-                seen, _ = lines_until(stream, server.url("/late/2"))
+                seen, _ = lines_until(stream, server.url("/late/1"))
                 assert server.url("/gone") not in seen  # only what is newer
+            end.open()
             code, err = ended(crawl)
             assert code == ExitCode.DONE, err
     with pytest.raises(OSError):  # the page has ended with the crawl
