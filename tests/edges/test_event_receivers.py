@@ -196,7 +196,7 @@ def test_a_command_is_killed_with_its_children_when_its_time_is_over(tmp_path: P
 
 
 def _runs(process: int) -> bool:
-    """Return True if *process* runs; one that nobody has waited for does not."""
+    """Return True if *process* runs; a zombie does not."""
     try:
         return ") Z " not in Path(f"/proc/{process}/stat").read_text()
     except OSError:

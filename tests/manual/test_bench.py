@@ -75,7 +75,8 @@ def test_a_recorder_like_browsertrix_has_another_clock_and_chance_than_the_repla
     assert found["wasm", "plain"] == (0, 1)
     assert found["wasm", "recorder"] == (1, 0)
     assert found["random-ids", "recorder"] == (0, 5)
-    assert "| requests " in ran.stdout
+    assert "| all, pywb " in ran.stdout
+    assert "| all, replayweb.page " in ran.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc")

@@ -17,6 +17,11 @@ from fixtures.postgres import PostgresServer
 POSTED = {"requestBody", "method"}  # a crawl without --browser sends no POST
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
 VARIANT = {"acceptLanguage"}  # and one language
+BEFORE = {  # a command that makes what the examples of another one refer to
+    "events": "archiver resume collections/example.org --on all 'cat'",
+    "report": "archiver recrawl collections/example.org",
+    "unblock": "archiver block collections/example.org ads.example.net",
+}
 
 
 def _names_a_database(command: str) -> bool:
@@ -106,6 +111,8 @@ def test_the_examples_of_a_command_work(
     if database:
         reader.prepare_machines()
         shutil.rmtree(tmp_path / "whole")
+    if name in BEFORE:
+        follow(reader, [Step(name, BEFORE[name], "")])
     for step in examples(name, COMMANDS[name]):
         if name in {"crawl", "join"} and "--since" not in step.line:
             shutil.rmtree(collection, ignore_errors=True)
