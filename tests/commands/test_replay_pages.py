@@ -171,6 +171,10 @@ def test_the_start_page_of_a_replay(tmp_path: Path) -> None:
                 assert answer.status == 200
             with urllib.request.urlopen(f"{wayback.root}{wayback.collection}/?pywb-search", timeout=PATIENCE) as answer:
                 assert b"<form" in answer.read()
+            long = "&".join(f"f{number}=1" for number in range(100))
+            assert "Home" in when("Home", f"{wayback.root}?{long}")
+            with pytest.raises(urllib.error.HTTPError, match="404"):  # pywb answers, which has no such capture
+                urllib.request.urlopen(f"{wayback.root}{wayback.collection}/{SITE}none?{long}", timeout=PATIENCE)
             with pytest.raises(urllib.error.HTTPError, match="421"):
                 urllib.request.urlopen(urllib.request.Request(wayback.root, headers={"Host": "evil.example"}))
             if place is directory:

@@ -56,8 +56,11 @@ class StartPage:
         own = {"/", f"/{self.collection}", f"/{self.collection}/"}
 
         def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            query = parse_qs(environ.get("QUERY_STRING", "")[:2000], keep_blank_values=True, max_num_fields=20)
-            if environ.get("PATH_INFO") not in own or environ.get("REQUEST_METHOD") != "GET" or SEARCH in query:
+            query = dict[str, list[str]]()
+            ours = environ.get("PATH_INFO") in own and environ.get("REQUEST_METHOD") == "GET"
+            if ours:  # the query of any other path is that of an archived URL
+                query = parse_qs(environ.get("QUERY_STRING", "")[:2000], keep_blank_values=True)
+            if not ours or SEARCH in query:
                 return app(environ, start_response)  # type: ignore[no-any-return] # pywb has no types
             body = "".join(self._render(query)).encode("utf-8", "replace")
             fields = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body))}
