@@ -199,7 +199,7 @@ def test_a_kill_in_front_of_the_wall_changes_nothing(
             if ran.code:
                 ran = forks.run("resume", "c", "-qq", cwd=folder)
             assert ran.code == ExitCode.DONE, ran.said
-            # by date: on a busy machine the slow writer has a file of its own, and a later record may be in an earlier file
+            # by date: on a busy machine the slow writer has a file of its own, so files are not in order
             last = {each.url: each.status for each in sorted(stored(folder / "c"), key=lambda each: each.date)}
             assert [last[server.url(target)] for target in ("/", "/a", "/b")] == ["200"] * 3
             verified = forks.run("verify", "c", cwd=folder)
