@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from zipfile import ZipFile
 
 import pytest
@@ -44,6 +45,7 @@ SELECT urls.url, captures.language, captures.status, revisit FROM captures JOIN 
 WHERE urls.priority >= 0 ORDER BY captures.id
 """
 LANGUAGES = ("fr", "de")
+STATES = "SELECT url, state, status, language, tries FROM urls ORDER BY url"
 SCOPE = Scope(ScopeSettings(), ["http://example.org/"], str)
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "1", "--probe", "off", "--min-free-disk", "0", "-qq")
 
@@ -262,9 +264,36 @@ def test_a_cookie_wall_that_varies(tmp_path: Path, forks: Forks, concurrency: in
     }
     assert len(found) <= 10
     assert verify([tmp_path]).ok
-    before = rows(tmp_path, "SELECT url, state, status, language, tries FROM urls ORDER BY url")
+    before = rows(tmp_path, STATES)
     assert forks.run("rebuild", str(tmp_path), cwd=tmp_path).code == ExitCode.DONE
-    assert rows(tmp_path, "SELECT url, state, status, language, tries FROM urls ORDER BY url") == before
+    assert rows(tmp_path, STATES) == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rebuild_settles_visits_by_date_whatever_files_they_are_in(tmp_path: Path, forks: Forks, seed: int) -> None:
+    """Several crawlers, and the slow writer of each, put the visits of one URL into files of any order."""
+
+    def wall(row: Row) -> Sendable:
+        if b"\r\nCookie: seen=1" in row.request:
+            return negotiated("/", ("/a", "/late"))(row)
+        return keep(message("302 Found", location="/check", set_cookie="seen=1; Path=/", vary="Accept-Language"))
+
+    late = iter([keep(message("503 Service Unavailable", retry_after="0")), ok(page("Late"))])
+    check = keep(message("302 Found", b"", location="/"))
+    with RawServer({"/": wall, "/check": check, "/a": negotiated("/a"), "/late": lambda _: next(late)}) as server:
+        ended = crawl(tmp_path, server.url(), also_accept_language="fr, de", host_concurrency=1, warc_size=1)
+        assert ended.code is ExitCode.DONE
+    before = rows(tmp_path, STATES)
+    paths = warcs(tmp_path)
+    assert len(paths) > 8
+    names = [path.name for path in paths]
+    Random(seed).shuffle(names)
+    for number, path in enumerate(paths):
+        path.rename(path.with_name(f"{number}"))
+    for number, name in enumerate(names):
+        paths[number].with_name(f"{number}").rename(paths[number].with_name(name))
+    assert forks.run("rebuild", str(tmp_path), cwd=tmp_path).code == ExitCode.DONE
+    assert rows(tmp_path, STATES) == before
 
 
 def test_a_cookie_with_the_language_of_a_variant_is_not_kept(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ revisit refers, also in earlier crawls of the collection.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush, heapreplace
 from itertools import chain
 from pathlib import Path
 
@@ -27,10 +28,11 @@ from archiver.frontier.port import Frontier
 from archiver.frontier.retry import StoredElsewhere
 from archiver.model import Claim, Exchange, FileState, Hop, Links, Profile, Settlement
 from archiver.policy import scope
-from archiver.storage import OPEN, is_bare, open_file
+from archiver.storage import OPEN, is_bare, open_file, storage
 
 BATCH = 64  # visits settled in one transaction …
 MOST_LINKS = 20_000  # … or fewer, if their pages have so many links together
+MOST_OPEN = 64  # files read at the same time: those of 32 crawlers
 REMEMBERED = 1 << 16  # responses whose places we remember, some ten megabytes
 
 
@@ -118,6 +120,19 @@ def _behind(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
         skip = max(0, skip - len(piece))
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A WARC file whose visits, from *offset* on, are not in the frontier."""
+
+    path: Path
+    name: str  # its final name
+    offset: int = 0
+    began: int = 0  # microseconds since the epoch, when it was begun: none of its visits was settled before; 0: unknown
+
+
+Unit = ScannedVisit | LoneRecord
+
+
 class VisitAdoption:
     """Settles the visits that are found in files."""
 
@@ -128,47 +143,50 @@ class VisitAdoption:
         self._rules = rules
         self._read = ReaderProcess(near=0)  # a document may have ended the last process
 
-    async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
-        """Settle every visit of *path* from *offset* on."""
-        batch: list[ScannedVisit | LoneRecord] = []
-        with open_file(path) as file:
+    async def read(self, file: Unread, spool: Path, *, lenient: bool = False) -> None:
+        """Settle every visit of *file*."""
+        async for _ in self.read_all((file,), spool, lenient=lenient):
+            pass
+
+    async def read_all(self, files: Iterable[Unread], spool: Path, *, lenient: bool = False) -> AsyncIterator[Unread]:
+        """Settle every visit of *files*, which are in order of their beginning; yield each file when that is done."""
+        batch: list[tuple[Unread, Unit]] = []
+        with closing(_by_date(files, spool, lenient=lenient)) as units:
             try:
-                for unit in survey(file, name, offset, spool, lenient=lenient):
-                    if isinstance(unit, UnclaimedBytes):
-                        continue
-                    if (
-                        len(batch) >= BATCH
-                        or sum(map(_weight, batch)) > MOST_LINKS
-                        or (isinstance(unit, ScannedVisit) and _names(batch, unit.capture.url))
-                    ):
-                        await self._settle(batch, path, spool)  # two visits of one URL are two transitions of its state
-                    batch.append(unit)
-                await self._settle(batch, path, spool)
+                for file, unit in units:
+                    if unit is None or _is_full(batch, unit):
+                        await self._settle(batch, spool)
+                    if unit is None:
+                        yield file
+                    else:
+                        batch.append((file, unit))
             finally:
                 self._read.close()
                 self._originals.close()
-                for unit in batch:
+                for _, unit in batch:
                     if isinstance(unit, ScannedVisit):
                         unit.close()
 
-    async def _settle(self, batch: list[ScannedVisit | LoneRecord], path: Path, spool: Path) -> None:
+    async def _settle(self, batch: list[tuple[Unread, Unit]], spool: Path) -> None:
         """Settle *batch*, and empty it."""
         if not batch:
             return
-        visits = [unit for unit in batch if isinstance(unit, ScannedVisit)]
-        resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
-        claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
+        visits = [(file, unit) for file, unit in batch if isinstance(unit, ScannedVisit)]
+        resources = [unit.resource for _, unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
+        claims = await self._frontier.record_visits([_claim(found) for _, found in visits]) if visits else []
         domains = {name for claim in claims for name in self._rules.session.domains(url.origin(claim.url))}
         self._rules.session.restore(await self._frontier.cookies(sorted(domains)))
-        for found in visits:
+        for _, found in visits:
             self._originals.remember(found)
         settlements = [
-            self._settlement(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)
+            self._settlement(claim, found, file.path.parent, spool)
+            for claim, (file, found) in zip(claims, visits, strict=True)
         ]
-        state = FileState(path.name.removesuffix(OPEN), batch[-1].end, closed=False)
-        await self._frontier.settle(settlements, (state,), resources=resources)
+        ends = {file.name: unit.end for file, unit in batch}
+        states = [FileState(name.removesuffix(OPEN), end, closed=False) for name, end in ends.items()]
+        await self._frontier.settle(settlements, states, resources=resources)
         self.adopted += len(visits)
-        for found in visits:
+        for _, found in visits:
             found.close()
         batch.clear()
 
@@ -226,11 +244,77 @@ def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
     )
 
 
-def _names(batch: list[ScannedVisit | LoneRecord], url: str) -> bool:
-    return any(isinstance(unit, ScannedVisit) and unit.capture.url == url for unit in batch)
+def _by_date(files: Iterable[Unread], spool: Path, *, lenient: bool) -> Generator[tuple[Unread, Unit | None]]:
+    """Yield what *files* hold, the visits of each URL in the order in which they happened; None where a file ends.
+
+    Several crawlers, and the two writers of each, have files open at the same time. Each file is read in its own order,
+    next the one whose next visit began first. That is enough: a URL is visited again only after its last visit was
+    settled, and what stands before that visit in its file began earlier still.
+    """
+    waiting = iter(files)
+    following = next(waiting, None)
+    opened: list[_OpenFile] = []  # a heap
+    try:
+        while following is not None or opened:
+            first = opened[0] if opened else None
+            if following is not None and len(opened) < MOST_OPEN and (first is None or following.began <= first.date):
+                heappush(opened, _OpenFile(following, _units(following, spool, lenient=lenient)))
+                following = next(waiting, None)
+            elif first is not None:
+                yield first.file, first.unit
+                if first.unit is None:
+                    heappop(opened)
+                else:
+                    first.go_on()
+                    heapreplace(opened, first)
+    finally:
+        for each in opened:
+            if isinstance(each.unit, ScannedVisit):
+                each.unit.close()
 
 
-def _weight(unit: ScannedVisit | LoneRecord) -> int:
+class _OpenFile:
+    """A file that is being read, and what comes next in it."""
+
+    def __init__(self, file: Unread, units: Iterator[Unit]) -> None:
+        self.file = file
+        self.unit: Unit | None = None
+        self.date = 0  # of the latest visit, in microseconds since the epoch
+        self._units = units
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Read the next unit; None at the end."""
+        with storage(self.file.path):
+            self.unit = next(self._units, None)
+        if isinstance(self.unit, ScannedVisit):
+            self.date = self.unit.exchange.started
+
+    def __lt__(self, other: "_OpenFile") -> bool:
+        return self.date < other.date
+
+
+def _units(file: Unread, spool: Path, *, lenient: bool) -> Iterator[Unit]:
+    with open_file(file.path) as source:
+        for unit in survey(source, file.name, file.offset, spool, lenient=lenient):
+            if not isinstance(unit, UnclaimedBytes):
+                yield unit
+
+
+def _is_full(batch: list[tuple[Unread, Unit]], following: Unit) -> bool:
+    """Return True if *following* belongs to the next batch; two visits of one URL are two transitions of its state."""
+    return (
+        len(batch) >= BATCH
+        or sum(_weight(unit) for _, unit in batch) > MOST_LINKS
+        or (isinstance(following, ScannedVisit) and _names(batch, following.capture.url))
+    )
+
+
+def _names(batch: list[tuple[Unread, Unit]], url: str) -> bool:
+    return any(isinstance(unit, ScannedVisit) and unit.capture.url == url for _, unit in batch)
+
+
+def _weight(unit: Unit) -> int:
     """Return the number of links of a visit."""
     return len(unit.notes.links.links) if isinstance(unit, ScannedVisit) and unit.notes is not None else 0
 

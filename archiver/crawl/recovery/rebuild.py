@@ -6,10 +6,11 @@ their databases below DIR/crawls and are skipped. The crawl then continues where
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from archiver.collection import reindex, safe_paths
@@ -17,7 +18,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.settings_file import put_settings
 from archiver.config.settings import Settings
-from archiver.crawl.recovery.adoption import VisitAdoption, held_before, payloads_before
+from archiver.crawl.recovery.adoption import Unread, VisitAdoption, held_before, payloads_before
 from archiver.crawl.recovery.quarantine import replace_database, set_database_aside
 from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish
 from archiver.crawl.rules import visit_rules_of
@@ -25,7 +26,9 @@ from archiver.crawl.visit_rules import VisitRules
 from archiver.frontier.address import SharedFrontier, machine_of, write_address
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.storage import DRAFT, OPEN, storage
+from archiver.storage import DRAFT, OPEN, open_file, storage
+from archiver.warc.reader import Record, scan
+from archiver.warc.records import parse_date
 
 ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
 
@@ -56,22 +59,37 @@ class Rebuild:
     async def run(self) -> RebuildResult:
         """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
         adoption = VisitAdoption(self._frontier, self._rules, payloads_before(self._layout))
-        cut, foreign = [], []
-        paths = own_files(self._layout)
-        for number, path in enumerate(paths):
-            self._report(number, len(paths), adoption.adopted)
-            name = path.name.removesuffix(OPEN)
-            with storage(path):
-                if not path.name.endswith(OPEN) and not ours(path):
-                    foreign.append(name)
-                    continue
-                if mended(path, name, 0, self._layout, lenient=True):
-                    cut.append(name)
-                await adoption.read(path, name, 0, self._layout.spool, lenient=True)
-                if publish(path, name):
-                    await self._frontier.settle((), (finished(path.with_name(name), name),))
-        self._report(len(paths), len(paths), adoption.adopted)
-        return RebuildResult(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
+        found = sorted(map(_unread, own_files(self._layout)), key=attrgetter("began"))
+        foreign = [each for each in found if not each.path.name.endswith(OPEN) and not ours(each.path)]
+        files = [each for each in found if each not in foreign]
+        cut: list[str] = []
+        done = 0
+        self._report(done, len(files), adoption.adopted)
+        async for file in adoption.read_all(self._mended(files, cut), self._layout.spool, lenient=True):
+            with storage(file.path):
+                if publish(file.path, file.name):
+                    await self._frontier.settle((), (finished(file.path.with_name(file.name), file.name),))
+            done += 1
+            self._report(done, len(files), adoption.adopted)
+        return RebuildResult(adoption.adopted, len(files), tuple(cut), tuple(each.name for each in foreign))
+
+    def _mended(self, files: Iterable[Unread], cut: list[str]) -> Iterator[Unread]:
+        """Yield *files*, each when what is not whole has been taken out of it; add the names of such files to *cut*."""
+        for file in files:
+            with storage(file.path):
+                if mended(file.path, file.name, 0, self._layout, lenient=True):
+                    cut.append(file.name)
+            yield file
+
+
+def _unread(path: Path) -> Unread:
+    """Return the file at *path* with the date of its first record."""
+    began = 0
+    with storage(path), open_file(path) as file:
+        first = next(scan(file), None)
+        with suppress(ValueError):
+            began = parse_date(first.first("WARC-Date") or "") if isinstance(first, Record) else 0
+    return Unread(path, path.name.removesuffix(OPEN), began=began)
 
 
 async def rebuilt(directory: Path, settings: Settings, report: ReportProgress, text: str = "") -> RebuildResult:
@@ -102,6 +120,6 @@ async def rebuilt(directory: Path, settings: Settings, report: ReportProgress, t
             replace_database(layout, draft)
         if text:
             put_settings(layout, text)
-        with contextlib.suppress(OSError):  # as at the end of a crawl
+        with suppress(OSError):  # as at the end of a crawl
             layout.spool.rmdir()
         return result

@@ -33,7 +33,7 @@ from archiver.config.secret_settings import is_left_out
 from archiver.config.tls import KEYS_WITH_FILES
 from archiver.config.toml import toml_value
 from archiver.crawl.recovery import quarantine
-from archiver.crawl.recovery.adoption import VisitAdoption, payloads_before
+from archiver.crawl.recovery.adoption import Unread, VisitAdoption, payloads_before
 from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
 from archiver.crawl.visit_rules import VisitRules
 from archiver.errors import ArchiveError
@@ -189,7 +189,7 @@ class Recovery:
             quarantine.write_again(path, committed)
             if mended(path, name, committed, self._layout):
                 self._cut.append(name)
-            await self._adoption.read(path, name, committed, self._layout.spool)
+            await self._adoption.read(Unread(path, name, committed), self._layout.spool)
             if size := path.stat().st_size:  # a file without a visit too is known before it has its name
                 await self._frontier.settle((), (FileState(name, max(size, committed), closed=False),))
             if publish(path, name):
@@ -200,7 +200,7 @@ class Recovery:
         """Settle the visits of a finished file that the database, which is an older copy, does not know."""
         log.warning("%s is not known to the database, an older copy; its captures are added", path)
         with storage(path):
-            await self._adoption.read(path, path.name, 0, self._layout.spool, lenient=True)
+            await self._adoption.read(Unread(path, path.name), self._layout.spool, lenient=True)
             await self._frontier.settle((), (finished(path, path.name),))
 
     def _on_disk(self, name: str) -> Path | None:
