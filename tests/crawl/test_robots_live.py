@@ -16,6 +16,8 @@ from fixtures.sites import message, ok, page, redirect
 
 DAY = 86_400
 
+JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+
 
 def rules(text: str) -> Answer:
     return ok(text, "text/plain")
@@ -71,8 +73,8 @@ def test_an_error_is_asked_about_again_until_there_are_rules(tmp_path: Path) -> 
         run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0")
         assert server.log.targets() == ["/robots.txt"] * 3 + ["/", "/p0.html"]
         asked = [row.arrived for row in server.log][:3]
-        assert asked[1] - asked[0] >= 1.9
-        assert asked[2] - asked[1] >= 3.9
+        assert asked[1] - asked[0] >= 2 - JITTER
+        assert asked[2] - asked[1] >= 4 - JITTER
         assert notes(tmp_path)[server.url("/p1.html")] == ("excluded", "robots.txt forbids it: Disallow: /p1")
     run(tmp_path, "verify", "c")
 
@@ -186,10 +188,10 @@ def test_nofollow_is_ignored_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_crawl_delay_is_capped(tmp_path: Path) -> None:
     with RawServer({**site(3), "/robots.txt": rules("User-agent: *\nCrawl-delay: 1000")}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--crawl-delay-cap=0.5")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--crawl-delay-cap=1")
         times = [row.arrived for row in server.log]
         assert len(times) == 4
-        assert all(after - before >= 0.48 for before, after in pairwise(times[1:]))
+        assert all(after - before >= 1 - JITTER for before, after in pairwise(times[1:]))
 
 
 def test_a_group_for_the_product_counts_under_any_name(tmp_path: Path) -> None:
