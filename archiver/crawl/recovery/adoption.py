@@ -28,7 +28,7 @@ from archiver.frontier.port import Frontier
 from archiver.frontier.retry import StoredElsewhere
 from archiver.model import Claim, Exchange, FileState, Hop, Links, Profile, Settlement
 from archiver.policy import scope
-from archiver.storage import OPEN, is_bare, open_file, storage
+from archiver.storage import is_bare, open_file, storage
 
 BATCH = 64  # visits settled in one transaction …
 MOST_LINKS = 20_000  # … or fewer, if their pages have so many links together
@@ -183,7 +183,7 @@ class VisitAdoption:
             for claim, (file, found) in zip(claims, visits, strict=True)
         ]
         ends = {file.name: unit.end for file, unit in batch}
-        states = [FileState(name.removesuffix(OPEN), end, closed=False) for name, end in ends.items()]
+        states = [FileState(name, end, closed=False) for name, end in ends.items()]
         await self._frontier.settle(settlements, states, resources=resources)
         self.adopted += len(visits)
         for _, found in visits:
