@@ -21,6 +21,8 @@ from archiver.config.scope_settings import ScopeSettings
 from archiver.config.settings import with_values
 from archiver.crawl.visit_rules import HostVisitRules, VisitRules, varies
 from archiver.errors import ConfigError
+from archiver.frontier.address import write_address
+from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Claim, Event, ExitCode, Framing, Hop
 from archiver.policy.scope import Scope
 from archiver.tools.verify.collection import verify
@@ -34,6 +36,7 @@ from fixtures.devtools import needs_chromium
 from fixtures.forks import Forks
 from fixtures.log import Log, Row
 from fixtures.ports import free_port, run_server
+from fixtures.postgres import PostgresServer
 from fixtures.pywb_server import archiver_replay, plain_wayback
 from fixtures.rawserver import RawServer, Route, Sendable, keep
 from fixtures.replayweb_page import Capture, hosted, opened_at
@@ -269,9 +272,17 @@ def test_a_cookie_wall_that_varies(tmp_path: Path, forks: Forks, concurrency: in
     assert rows(tmp_path, STATES) == before
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_rebuild_settles_visits_by_date_whatever_files_they_are_in(tmp_path: Path, forks: Forks, seed: int) -> None:
-    """Several crawlers, and the slow writer of each, put the visits of one URL into files of any order."""
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("from_a_backup", [False, pytest.param(True, marks=pytest.mark.postgres)])
+def test_visits_are_settled_by_date_whatever_files_they_are_in(
+    tmp_path: Path, forks: Forks, postgres_server: PostgresServer | None, *, seed: int, from_a_backup: bool
+) -> None:
+    """Several crawlers, and the slow writer of each, put the visits of one URL into files of any order.
+
+    A rebuild reads all of them, and so does a crawl whose database is a backup from the time before it began.
+    """
+    if from_a_backup and postgres_server is None:
+        pytest.skip("PostgreSQL is not installed")
 
     def wall(row: Row) -> Sendable:
         if b"\r\nCookie: seen=1" in row.request:
@@ -292,8 +303,22 @@ def test_a_rebuild_settles_visits_by_date_whatever_files_they_are_in(tmp_path: P
         path.rename(path.with_name(f"{number}"))
     for number, name in enumerate(names):
         paths[number].with_name(f"{number}").rename(paths[number].with_name(name))
-    assert forks.run("rebuild", str(tmp_path), cwd=tmp_path).code == ExitCode.DONE
+    if from_a_backup:
+        assert postgres_server is not None
+        (tmp_path / "crawl.db").unlink()
+        write_address(tmp_path / "crawl.db", postgres_server.new_database())
+        asyncio.run(_add_seed(tmp_path, server.url()))
+        (tmp_path / "crawl.toml").write_text(f'seeds = ["{server.url()}"]\n')  # it tells that the files are its own
+        ended = crawl(tmp_path, server.url(), also_accept_language="fr, de", resume=True)  # nobody listens there now
+        assert ended.code is ExitCode.DONE
+    else:
+        assert forks.run("rebuild", str(tmp_path), cwd=tmp_path).code == ExitCode.DONE
     assert rows(tmp_path, STATES) == before
+
+
+async def _add_seed(folder: Path, seed: str) -> None:
+    async with await SqliteFrontier.open(folder / "crawl.db") as frontier:
+        await frontier.add_seeds([seed])
 
 
 def test_a_cookie_with_the_language_of_a_variant_is_not_kept(tmp_path: Path) -> None:

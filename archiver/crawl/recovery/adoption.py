@@ -127,7 +127,8 @@ class Unread:
     path: Path
     name: str  # its final name
     offset: int = 0
-    began: int = 0  # microseconds since the epoch, when it was begun: none of its visits was settled before; 0: unknown
+    began: int = 0  # microseconds since the epoch: none of its visits began earlier; 0: unknown
+    lenient: bool = False  # read all that is whole, as `survey` does
 
 
 Unit = ScannedVisit | LoneRecord
@@ -143,15 +144,10 @@ class VisitAdoption:
         self._rules = rules
         self._read = ReaderProcess(near=0)  # a document may have ended the last process
 
-    async def read(self, file: Unread, spool: Path, *, lenient: bool = False) -> None:
-        """Settle every visit of *file*."""
-        async for _ in self.read_all((file,), spool, lenient=lenient):
-            pass
-
-    async def read_all(self, files: Iterable[Unread], spool: Path, *, lenient: bool = False) -> AsyncIterator[Unread]:
+    async def read_all(self, files: Iterable[Unread], spool: Path) -> AsyncIterator[Unread]:
         """Settle every visit of *files*, which are in order of their beginning; yield each file when that is done."""
         batch: list[tuple[Unread, Unit]] = []
-        with closing(_by_date(files, spool, lenient=lenient)) as units:
+        with closing(_by_date(files, spool)) as units:
             try:
                 for file, unit in units:
                     if unit is None or _is_full(batch, unit):
@@ -244,7 +240,7 @@ def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
     )
 
 
-def _by_date(files: Iterable[Unread], spool: Path, *, lenient: bool) -> Generator[tuple[Unread, Unit | None]]:
+def _by_date(files: Iterable[Unread], spool: Path) -> Generator[tuple[Unread, Unit | None]]:
     """Yield what *files* hold, the visits of each URL in the order in which they happened; None where a file ends.
 
     Several crawlers, and the two writers of each, have files open at the same time. Each file is read in its own order,
@@ -258,7 +254,7 @@ def _by_date(files: Iterable[Unread], spool: Path, *, lenient: bool) -> Generato
         while following is not None or opened:
             first = opened[0] if opened else None
             if following is not None and len(opened) < MOST_OPEN and (first is None or following.began <= first.date):
-                heappush(opened, _OpenFile(following, _units(following, spool, lenient=lenient)))
+                heappush(opened, _OpenFile(following, _units(following, spool)))
                 following = next(waiting, None)
             elif first is not None:
                 yield first.file, first.unit
@@ -294,9 +290,9 @@ class _OpenFile:
         return self.date < other.date
 
 
-def _units(file: Unread, spool: Path, *, lenient: bool) -> Iterator[Unit]:
+def _units(file: Unread, spool: Path) -> Iterator[Unit]:
     with open_file(file.path) as source:
-        for unit in survey(source, file.name, file.offset, spool, lenient=lenient):
+        for unit in survey(source, file.name, file.offset, spool, lenient=file.lenient):
             if not isinstance(unit, UnclaimedBytes):
                 yield unit
 

@@ -20,15 +20,13 @@ from archiver.collection.settings_file import put_settings
 from archiver.config.settings import Settings
 from archiver.crawl.recovery.adoption import Unread, VisitAdoption, held_before, payloads_before
 from archiver.crawl.recovery.quarantine import replace_database, set_database_aside
-from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish
+from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish, unread
 from archiver.crawl.rules import visit_rules_of
 from archiver.crawl.visit_rules import VisitRules
 from archiver.frontier.address import SharedFrontier, machine_of, write_address
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.storage import DRAFT, OPEN, open_file, storage
-from archiver.warc.reader import Record, scan
-from archiver.warc.records import parse_date
+from archiver.storage import DRAFT, OPEN, storage
 
 ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
 
@@ -59,19 +57,20 @@ class Rebuild:
     async def run(self) -> RebuildResult:
         """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
         adoption = VisitAdoption(self._frontier, self._rules, payloads_before(self._layout))
-        found = sorted(map(_unread, own_files(self._layout)), key=attrgetter("began"))
-        foreign = [each for each in found if not each.path.name.endswith(OPEN) and not ours(each.path)]
-        files = [each for each in found if each not in foreign]
+        found = own_files(self._layout)
+        foreign = sorted(path.name for path in found if not path.name.endswith(OPEN) and not ours(path))
+        names = [(path, path.name.removesuffix(OPEN)) for path in found if path.name not in foreign]
+        files = sorted((unread(path, name, lenient=True) for path, name in names), key=attrgetter("began"))
         cut: list[str] = []
         done = 0
         self._report(done, len(files), adoption.adopted)
-        async for file in adoption.read_all(self._mended(files, cut), self._layout.spool, lenient=True):
+        async for file in adoption.read_all(self._mended(files, cut), self._layout.spool):
             with storage(file.path):
                 if publish(file.path, file.name):
                     await self._frontier.settle((), (finished(file.path.with_name(file.name), file.name),))
             done += 1
             self._report(done, len(files), adoption.adopted)
-        return RebuildResult(adoption.adopted, len(files), tuple(cut), tuple(each.name for each in foreign))
+        return RebuildResult(adoption.adopted, len(files), tuple(cut), tuple(foreign))
 
     def _mended(self, files: Iterable[Unread], cut: list[str]) -> Iterator[Unread]:
         """Yield *files*, each when what is not whole has been taken out of it; add the names of such files to *cut*."""
@@ -80,16 +79,6 @@ class Rebuild:
                 if mended(file.path, file.name, 0, self._layout, lenient=True):
                     cut.append(file.name)
             yield file
-
-
-def _unread(path: Path) -> Unread:
-    """Return the file at *path* with the date of its first record."""
-    began = 0
-    with storage(path), open_file(path) as file:
-        first = next(scan(file), None)
-        with suppress(ValueError):
-            began = parse_date(first.first("WARC-Date") or "") if isinstance(first, Record) else 0
-    return Unread(path, path.name.removesuffix(OPEN), began=began)
 
 
 async def rebuilt(directory: Path, settings: Settings, report: ReportProgress, text: str = "") -> RebuildResult:

@@ -12,10 +12,11 @@ import asyncio
 import hashlib
 import logging
 import tomllib
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import attrgetter
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -44,7 +45,8 @@ from archiver.model import FileState
 from archiver.policy.retry import LONGEST_PARK
 from archiver.storage import OPEN, open_file, storage, sync_folder
 from archiver.warc.members import DamagedRecord
-from archiver.warc.reader import scan
+from archiver.warc.reader import Record, scan
+from archiver.warc.records import parse_date
 from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
 ENDING = ".warc.gz"
@@ -111,16 +113,19 @@ class Recovery:
         known = {row.name: row for row in await self._frontier.files()}
         unknown = self._unknown(known)
         self._layout.forget_drafts()
+        files: list[Unread] = []
         for row in known.values():
             if not row.closed:
-                await self._finish(row.name, row.committed)
+                files += self._mended(row.name, row.committed)
             else:
                 await self._look(self._layout.archive / row.name, row)
         for path in unknown:
             if path.name.endswith(OPEN):
-                await self._finish(path.name.removesuffix(OPEN), 0)
+                files += self._mended(path.name.removesuffix(OPEN), 0)
             else:
-                await self._adopt(path)
+                log.warning("%s is not known to the database, an older copy; its captures are added", path)
+                files.append(unread(path, path.name, lenient=True))
+        await self._finish(files)
         if self._damaged:
             where = quote(str(self._layout.directory))
             log.warning(
@@ -136,8 +141,7 @@ class Recovery:
         known = {row.name: row.committed for row in await self._frontier.files() if not row.closed}
         found = {path.name.removesuffix(OPEN): 0 for path in self._layout.archive.glob(f"*{OPEN}")}
         names = [name for name in {**found, **known} if name.endswith(f"-{crawler}{ENDING}")]
-        for name in names:
-            await self._finish(name, known.get(name, 0))
+        await self._finish([file for name in names for file in self._mended(name, known.get(name, 0))])
         closed = {row.name for row in await self._frontier.files() if row.closed}
         return [name for name in names if name in closed]
 
@@ -175,7 +179,8 @@ class Recovery:
         log.warning("%s %s", path, trouble)
         self._damaged.append(path.name)
 
-    async def _finish(self, name: str, committed: int) -> None:
+    def _mended(self, name: str, committed: int) -> Iterator[Unread]:
+        """Yield the file *name*, if it is there, when what is not whole has been taken out from *committed* on."""
         path = self._on_disk(name)
         if path is None:
             self._name(self._layout.archive / name, "is missing; its captures cannot be replayed")
@@ -189,19 +194,19 @@ class Recovery:
             quarantine.write_again(path, committed)
             if mended(path, name, committed, self._layout):
                 self._cut.append(name)
-            await self._adoption.read(Unread(path, name, committed), self._layout.spool)
-            if size := path.stat().st_size:  # a file without a visit too is known before it has its name
-                await self._frontier.settle((), (FileState(name, max(size, committed), closed=False),))
-            if publish(path, name):
-                state = finished(path.with_name(name), name)
-                await self._frontier.settle((), (state._replace(size=max(state.size, committed)),))
+        yield unread(path, name, committed)
 
-    async def _adopt(self, path: Path) -> None:
-        """Settle the visits of a finished file that the database, which is an older copy, does not know."""
-        log.warning("%s is not known to the database, an older copy; its captures are added", path)
-        with storage(path):
-            await self._adoption.read(Unread(path, path.name), self._layout.spool, lenient=True)
-            await self._frontier.settle((), (finished(path, path.name),))
+    async def _finish(self, files: Iterable[Unread]) -> None:
+        """Settle the visits of *files*, all by date, and give each file its final name."""
+        in_order = sorted(files, key=attrgetter("began"))
+        async for file in self._adoption.read_all(in_order, self._layout.spool):
+            path, name, committed = file.path, file.name, file.offset
+            with storage(path):
+                if size := path.stat().st_size:  # a file without a visit too is known before it has its name
+                    await self._frontier.settle((), (FileState(name, max(size, committed), closed=False),))
+                if publish(path, name):
+                    state = finished(path.with_name(name), name)
+                    await self._frontier.settle((), (state._replace(size=max(state.size, committed)),))
 
     def _on_disk(self, name: str) -> Path | None:
         folder = self._layout.archive
@@ -240,6 +245,16 @@ def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool 
         log.warning("%s: %s; %d bytes are kept under damaged/", path, gap.why, gap.end - gap.start)
     quarantine.cut(path, gaps, layout)
     return bool(gaps)
+
+
+def unread(path: Path, name: str, offset: int = 0, *, lenient: bool = False) -> Unread:
+    """Return the file at *path*, whose visits are unknown from *offset* on, with the date of its first record there."""
+    began = 0
+    with storage(path), open_file(path) as file:
+        first = next(scan(file, offset), None)
+        with suppress(ValueError):
+            began = parse_date(first.first("WARC-Date") or "") if isinstance(first, Record) else 0
+    return Unread(path, name, offset, began, lenient)
 
 
 def publish(path: Path, name: str) -> bool:
