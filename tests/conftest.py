@@ -16,6 +16,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from archiver.config.profiles import from_environment
 from archiver.frontier.address import write_address
 from fixtures import command, postgres, suites
 from fixtures.forks import Forks
@@ -68,9 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the key of this user (collection/named_files.py) out of their home folder, in started processes too."""
+    """Keep the key of this user (collection/named_files.py) out of their home folder, in started processes too.
+
+    Nor do their own defaults and environment variables have an effect on tests.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        for name in from_environment(os.environ).origins.values():
+            patch.delenv(name)
         yield
 
 

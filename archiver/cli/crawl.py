@@ -1,5 +1,6 @@
 """`archiver crawl`, `resume` and `recrawl`: start a crawl, continue it, and crawl a site again."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,20 @@ from archiver.cli.options import (
     directory_argument,
     given_settings,
     output_option,
+    profile_option,
     seed_lists_option,
     setting_options,
     verbosity,
     verbosity_options,
 )
+from archiver.cli.terminal import complain, say
 from archiver.cli.watch.beside import watch_options, watch_request
 from archiver.cli.watch.metrics import metrics_options, metrics_request
+from archiver.config.profiles import VARIABLE, from_environment, misspelt
 from archiver.config.secret_settings import OF_EACH_MACHINE
 
 if TYPE_CHECKING:
+    from archiver.cli.config.sources import GivenSettings
     from archiver.cli.start import CrawlRequest
 
 
@@ -31,14 +36,25 @@ def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, s
         urls,
         seeds,
         output,
-        rest["config"],
-        given_settings(rest),
+        _given(rest),
         verbosity(rest),
         rest["load_cookies"],
         watch=watch_request(rest),
         metrics=metrics_request(rest),
     )
     return crawl(request) if since is None else recrawl(since, request)
+
+
+def _given(rest: dict[str, Any]) -> "GivenSettings":
+    from archiver.cli.config.sources import GivenSettings
+
+    variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
+    if verbosity(rest) >= 0:
+        for name, meant in misspelt(variables):
+            complain(f"{name} is not a setting and is ignored; did you mean {meant}?")
+        if found := sorted(from_environment(variables).origins.values()):
+            say(f"archiver: settings of environment variables: {', '.join(found)}")
+    return GivenSettings(given_settings(rest), rest.get("config"), rest.get("profile"), variables)
 
 
 TRUST = click.Option(
@@ -72,6 +88,7 @@ COMMAND = define_command(
             metavar="FILE",
             help="Read settings from a file such as crawl.toml. Options override it.",
         ),
+        profile_option(),
         *crawl_options(),
         *watch_options(),
         *metrics_options(),
@@ -87,6 +104,7 @@ COMMAND = define_command(
         "archiver crawl --exclude '/calendar/' --max-depth 5 --max-time 3600 https://example.org/",
         "leave out a part of the site, and stop after an hour",
     ),
+    ("archiver crawl --profile gentle https://example.org/", "spare a small server"),
     ("archiver crawl --metrics 9321 https://example.org/", "serve metrics at http://127.0.0.1:9321/metrics"),
     (
         "archiver crawl --since collections/example.org https://example.org/news/",
@@ -107,7 +125,7 @@ def _request(given: dict[str, Any]) -> "CrawlRequest":
 
     cookies, trusted = given["load_cookies"], given["trust_settings"]
     watch, metrics = watch_request(given), metrics_request(given)
-    return CrawlRequest((), (), None, None, given_settings(given), verbosity(given), cookies, trusted, watch, metrics)
+    return CrawlRequest((), (), None, _given(given), verbosity(given), cookies, trusted, watch, metrics)
 
 
 RESUME = define_command(
@@ -126,9 +144,8 @@ RESUME = define_command(
 def _join(address: str, output: Path | None, name: str, **rest: Any) -> int:
     from archiver.cli.start import CrawlRequest, join
 
-    given, cookies = given_settings(rest), ()
     metrics, trusted = metrics_request(rest), rest["trust_settings"]
-    request = CrawlRequest((), (), output, rest["config"], given, verbosity(rest), cookies, trusted, None, metrics)
+    request = CrawlRequest((), (), output, _given(rest), verbosity(rest), (), trusted, None, metrics)
     return join(address, name, request)
 
 
@@ -179,7 +196,7 @@ RECRAWL = define_command(
     requests URLs of earlier crawls that are no longer linked. DIR/reports/changes.tsv lists what is new, changed, gone
     and unchanged. The database, settings and reports of earlier crawls are kept in DIR/crawls.
     """,
-    [directory_argument(), *crawl_options(), *watch_options(), *metrics_options(), TRUST],
+    [directory_argument(), profile_option(), *crawl_options(), *watch_options(), *metrics_options(), TRUST],
     ("archiver recrawl collections/example.org", "archive the same site again, as it is today"),
     ("archiver recrawl collections/example.org --no-conditional", "request every body again"),
 )

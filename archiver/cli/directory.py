@@ -58,6 +58,7 @@ def check_free(directory: Path) -> None:
 _LEFTOVERS = frozenset(
     (
         *("archive", "indexes", "logs", "spool", "crawl.lock", "crawl.toml.tmp"),
+        *("crawl-origins.json", "crawl-origins.json.tmp"),
         *("loaded-cookies.json", "loaded-cookies.json.tmp", "named-files.known", "named-files.known.tmp"),
     )
 )

@@ -16,6 +16,7 @@ from archiver.cli.terminal import say
 from archiver.config.addresses import DATABASE, DATABASE_SCHEMES
 from archiver.config.event_settings import ON
 from archiver.config.option_types import BOOLEAN, OptionType
+from archiver.config.profiles import PROFILES, variable
 from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
 from archiver.config.settings import STORE, TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
@@ -213,6 +214,12 @@ def last_status_option() -> click.Option:
     """Return the option that names statuses of the last answer."""
     text = "Only URLs whose last answer had this status: 404, 4xx for a class, or several: 404,5xx. Repeatable."
     return click.Option(["--status", "statuses"], multiple=True, metavar="N", help=text)
+
+
+def profile_option() -> click.Option:
+    """Return the option that names a profile."""
+    text = f"Start from the settings for a kind of crawl: {', '.join(PROFILES)}, or those of a profile of your own."
+    return click.Option(["--profile"], metavar="NAME", envvar=variable("profile"), help=text)
 
 
 def crawl_options() -> list[click.Parameter]:

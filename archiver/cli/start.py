@@ -12,8 +12,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
+from archiver.cli.config.sources import (
+    GivenSettings,
+    check_disk_space,
+    check_network_choices,
+    check_proxies,
+    check_secrets,
+    check_seed_settings,
+    check_views,
+    new_settings,
+    with_absolute_paths,
+)
 from archiver.cli.cookies import load
 from archiver.cli.directory import (
     check_free,
@@ -28,32 +38,26 @@ from archiver.cli.directory import (
     finish_switch_over,
     lacks_frontier,
     make_directory,
-    with_file_paths,
 )
 from archiver.cli.events.sending import reporting
-from archiver.cli.options import combine_seed_settings, contact_warning, read_seeds
+from archiver.cli.options import contact_warning
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
 from archiver.cli.watch.beside import WatchRequest, served
 from archiver.cli.watch.metrics import MetricsRequest, metrics_served
-from archiver.collection.dedup_sources import indexes_of
-from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import store_uses, vouch
-from archiver.collection.settings_file import put_settings, read_settings, settings_text
+from archiver.collection.settings_file import put_origins, put_settings, read_origins, read_settings, settings_text
 from archiver.config import toml
-from archiver.config.addresses import DATABASE, LOCAL_KEYS
-from archiver.config.fetch_settings import NetworkSettings, TlsSettings
-from archiver.config.secret_settings import on_this_machine
-from archiver.config.seeds import conflict
-from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
-from archiver.config.tls import TLS_KEYS
+from archiver.config.addresses import DATABASE
+from archiver.config.profiles import recorded
+from archiver.config.secret_settings import OF_EACH_MACHINE, on_this_machine
+from archiver.config.settings import Settings, with_values
 from archiver.crawl.crawler_process import crawler_processes
-from archiver.crawl.secrets import read_secrets
 from archiver.crawl.shared_settings import check_login_alone, newest_settings, settings_for_others, settings_to_join
-from archiver.errors import ArchiveError, ConfigError
+from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
 from archiver.humanize import printable
@@ -74,8 +78,7 @@ class CrawlRequest:
     urls: tuple[str, ...]
     lists: tuple[str, ...]  # files of seeds
     output: Path | None
-    config: Path | None
-    given: dict[str, Any]  # settings
+    given: GivenSettings
     verbosity: int
     cookies: tuple[str, ...] = ()  # files
     trusted: bool = False  # follow all of a crawl.toml that is there already
@@ -95,7 +98,7 @@ class ExistingCrawl:
 
 def crawl(request: CrawlRequest) -> ExitCode:
     """Start a crawl."""
-    settings = new_settings(request, {})
+    settings, origins = new_settings(request.urls, request.lists, request.given.source(), {})
     directory = request.output or default_directory(settings.seeds[0])
     settings = with_absolute_paths(settings, directory)
     check_secrets(settings)  # nothing happens if one is missing
@@ -107,13 +110,14 @@ def crawl(request: CrawlRequest) -> ExitCode:
     check_frontier(settings.limits.frontier, new=True)
     make_directory(directory)
     write_address(Layout(directory).database, settings.limits.frontier)
+    put_origins(Layout(directory), recorded(settings, origins, {}))
     new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
     return run_and_report(directory, settings, request, new)
 
 
 def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     """Continue the crawl in *directory*; what *request* gives overrides its crawl.toml."""
-    given = request.given
+    given = request.given.now().values
     finish_switch_over(directory)
     layout = Layout(directory)
     # The database was moved, the user trusts it, or a recrawl was interrupted before it wrote the address.
@@ -131,8 +135,8 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     if name and MACHINE.fullmatch(name) is None:
         raise ConfigError(f"--name {printable(name, 100)}: use at most {LONGEST_MACHINE} of A-Z a-z 0-9 . -")
     shared = settings_for_others(address)
-    named = on_this_machine(read_settings(request.config), {}) if request.config else {}
-    given = {**named, **request.given, "frontier": address}
+    named = on_this_machine(read_settings(request.given.config), {}) if request.given.config else {}
+    given = {**named, **request.given.now(OF_EACH_MACHINE).values, "frontier": address}
     settings = with_values(Settings(), {**settings_to_join(shared, named), **given})
     directory = request.output or default_directory(settings.seeds[0])
     layout = Layout(directory)
@@ -142,12 +146,13 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     write_address(layout.database, address, name, shared.revision)
     vouch(layout, store_uses(settings))  # who names the database, names the store of its crawl
     put_settings(layout, toml.render(settings))
-    return _continue(directory, replace(request, given=given))
+    return _continue(directory, replace(request, given=GivenSettings(given)))
 
 
 def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     """Continue the crawl in *directory*, which no switch-over keeps waiting."""
-    given, layout = request.given, Layout(directory)
+    given, origins = request.given.now().values, request.given.now().origins
+    layout = Layout(directory)
     check_resumable(directory)
     read = settings_text(layout.settings)
     own = toml.parse(read, str(layout.settings))
@@ -166,6 +171,8 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     check_views(settings)
     check_same_frontier(layout, settings)
     check_login_alone(layout, settings)
+    if given:
+        put_origins(layout, recorded(settings, origins, read_origins(layout)))
     text = toml.render(settings) if given or newest is not own else ""
     existing = ExistingCrawl(layout.has_frontier(), text=text, read=read, cookies=load(request.cookies, settings))
     return run_and_report(directory, settings, request, existing)
@@ -186,9 +193,9 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     machine = machine_of(layout.database)
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
-    settings = new_settings(request, before)
-    named = {**(read_settings(request.config) if request.config else {}), **request.given}
-    check_named_files(directory, settings, named, trusted=request.trusted)
+    given = request.given.source()
+    settings, origins = new_settings(request.urls, request.lists, given, before)
+    check_named_files(directory, settings, given.values, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
@@ -206,75 +213,8 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
             f"{layout.earlier / left.stamp}"
         )
     write_address(layout.database, settings.limits.frontier, machine)
+    put_origins(layout, recorded(settings, origins, read_origins(layout)))
     return run_and_report(directory, settings, request, ExistingCrawl(resume=False))
-
-
-def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
-    """Return the settings of a new crawl: those of *request*, and those of *before* for all that it does not set."""
-    values = {**before, **(read_settings(request.config) if request.config else {}), **request.given}
-    given = read_seeds(request.urls, request.lists, values.get("seeds", ()))
-    dropped = set(values.get("seeds", ())) - set(given.urls)  # seeds of the file; they are not crawled
-    kept = (one for one in values.get("seed", ()) if one.url not in dropped)
-    own = combine_seed_settings(kept, given.own)
-    settings = with_values(Settings(), {**values, "seeds": given.urls, "seed": own})
-    check_seed_settings(settings, "")
-    check_proxies(settings)
-    check_network_choices(settings)
-    return settings
-
-
-def check_seed_settings(settings: Settings, where: str) -> None:
-    """Refuse seeds of one host with different settings for it: only those of one would have an effect."""
-    if wrong := conflict(settings.scope.seed):
-        raise ConfigError(where + wrong)
-
-
-def check_proxies(settings: Settings) -> None:
-    """Refuse proxies that cannot be used together, and environment variables that are no proxies."""
-    if all_values_of(settings, "proxy"):
-        from archiver.fetch.proxy import ProxyRoutes
-
-        ProxyRoutes(SettingsByHost(settings))
-
-
-def check_network_choices(settings: Settings) -> None:
-    """Refuse addresses from which no connection can leave, and addresses of hosts that a proxy would look up."""
-    if settings.network != NetworkSettings() or any(key in LOCAL_KEYS for _, key, _ in replaced_values(settings)):
-        from archiver.fetch.network import check_network
-
-        check_network(settings)
-
-
-def check_views(settings: Settings) -> None:
-    """Refuse to show pages in a browser where that is not possible."""
-    if settings.browser.browser != "off":
-        from archiver.crawl.views.stage import check_browser
-
-        check_browser(settings)
-
-
-def check_secrets(settings: Settings) -> None:
-    """Refuse secrets, client certificates and certificate authorities that cannot be read."""
-    secrets = read_secrets(settings)
-    if settings.tls != TlsSettings() or any(key in TLS_KEYS for _, key, _ in replaced_values(settings)):
-        from archiver.fetch.tls import check_tls
-
-        check_tls(secrets.filled(settings))
-
-
-def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
-    """Return *settings* with absolute paths. Raises `ConfigError` if another archive cannot be used."""
-    others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
-    if settings.dedup.dedup == "on":
-        indexes_of(others, directory)
-    return with_file_paths(with_values(settings, {"dedup_from": others}))
-
-
-def check_disk_space(directory: Path, settings: Settings) -> None:
-    """Refuse to start a crawl that would stop at once because the disk is full. One that can pause needs little."""
-    share = LAST_RESERVE if settings.limits.on_low_disk == "pause" else 1.0
-    if shortage := DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage(share):
-        raise ArchiveError(shortage)
 
 
 def run_and_report(directory: Path, settings: Settings, request: CrawlRequest, existing: ExistingCrawl) -> ExitCode:

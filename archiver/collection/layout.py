@@ -48,6 +48,11 @@ class Layout:
         return self.directory / "crawl.toml"
 
     @property
+    def origins(self) -> Path:
+        """Where the values of `settings` came from, for `archiver config`."""
+        return self.directory / "crawl-origins.json"
+
+    @property
     def lock(self) -> Path:
         """The lock file, held by the process that crawls."""
         return self.directory / "crawl.lock"

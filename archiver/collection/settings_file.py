@@ -1,11 +1,14 @@
-"""Reads crawl.toml and other files of settings, and writes crawl.toml."""
+"""Reads crawl.toml and other files of settings, and writes crawl.toml and where its values came from."""
 
+import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from archiver.collection.layout import Layout
 from archiver.config import toml
+from archiver.config.profiles import SettingOrigin
 from archiver.errors import ConfigError
 from archiver.storage import open_file, replace_file, storage
 
@@ -48,3 +51,19 @@ def stored_text(path: Path) -> str:
     """Return the text of crawl.toml at *path*, as it is."""
     with storage(path), open_file(path) as file:
         return file.read().decode()
+
+
+def put_origins(layout: Layout, origins: Mapping[str, SettingOrigin]) -> None:
+    """Write where the values of crawl.toml came from, by key."""
+    text = json.dumps({key: (found.origin, found.digest) for key, found in origins.items()}, indent=0)
+    replace_file(layout.origins, lambda file: file.writelines((text.encode(),)), private=True)
+
+
+def read_origins(layout: Layout) -> dict[str, SettingOrigin]:
+    """Return where the values of crawl.toml came from, by key, as far as that is known."""
+    try:
+        with open_file(layout.origins) as file:
+            found = json.loads(file.read(MAX_SETTINGS))
+        return {str(key): SettingOrigin(str(origin), str(digest)) for key, (origin, digest) in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}

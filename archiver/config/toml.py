@@ -84,13 +84,10 @@ def render(settings: Settings) -> str:
         if name != chapter:
             chapter = name
             lines += ["", f"# -- {TITLES[name]}. {type(part).__doc__} --"]
-        kind: OptionType = entry.metadata["kind"]
-        value = getattr(part, entry.name)
         if key_of(entry) in TABLES:
             continue  # tables come last, or the keys below them would be theirs
-        written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
         lines += ["", *_comment(explained(entry))]
-        lines.append(f"{key_of(entry)} = {toml_value(written)}")
+        lines.append(f"{key_of(entry)} = {toml_value(plain_value(getattr(part, entry.name), entry))}")
     for name, entry in every_setting():
         if key_of(entry) in TABLES:
             lines += ["", *_comment(entry.metadata["help"]), "#", *_EXAMPLES[key_of(entry)]]
@@ -98,6 +95,14 @@ def render(settings: Settings) -> str:
                 table = TABLES[key_of(entry)](value)
                 lines += ["", f"[[{key_of(entry)}]]", *(f"{key} = {toml_value(one)}" for key, one in table.items())]
     return "\n".join(lines) + "\n"
+
+
+def plain_value(value: Any, entry: Field[Any]) -> Any:
+    """Return the *value* of the setting *entry* in strings, numbers, lists and dicts."""
+    if key_of(entry) in TABLES:
+        return [TABLES[key_of(entry)](one) for one in value]
+    kind: OptionType = entry.metadata["kind"]
+    return [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
 
 
 def _comment(text: str) -> list[str]:

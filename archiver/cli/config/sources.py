@@ -1,0 +1,148 @@
+"""Where the settings of a new crawl come from, and whether a crawl can use them."""
+
+import os
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archiver.cli.directory import with_file_paths
+from archiver.cli.options import combine_seed_settings, read_seeds
+from archiver.collection.dedup_sources import indexes_of
+from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
+from archiver.collection.layout import Layout
+from archiver.collection.settings_file import read_settings, settings_text
+from archiver.config.addresses import LOCAL_KEYS
+from archiver.config.fetch_settings import NetworkSettings, TlsSettings
+from archiver.config.profiles import Source, from_environment, layered, profile
+from archiver.config.seeds import conflict
+from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
+from archiver.config.tls import TLS_KEYS
+from archiver.crawl.secrets import read_secrets
+from archiver.errors import ArchiveError, ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSettings:
+    """What the user gives beside seeds: a profile, a settings file, environment variables and options."""
+
+    options: Mapping[str, Any]  # by name of field
+    config: Path | None = None
+    profile: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def now(self, keys: Container[str] | None = None) -> Source:
+        """Return what also replaces the settings of a crawl that goes on; with *keys*, of the variables only these."""
+        origins = {name: f"--{name.replace('_', '-')}" for name in self.options}
+        return layered((from_environment(self.variables, keys), Source(self.options, origins)))
+
+    def source(self) -> Source:
+        """Return all of it."""
+        sources = [] if self.profile is None else [profile(self.profile, own_profiles())]
+        if self.config is not None:
+            sources.append(Source.of(read_settings(self.config), f"--config {self.config}"))
+        return layered((*sources, self.now()))
+
+
+def user_folder() -> Path | None:
+    """Return the folder of this user's own settings (XDG Base Directory Specification), None without a home folder."""
+    named = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if os.name == "nt" else None)
+    if named and Path(named).is_absolute():  # the specification: a relative path is to be ignored
+        return Path(named) / "archiver"
+    try:
+        return Path.home() / ".config" / "archiver"
+    except RuntimeError:
+        return None
+
+
+def user_defaults() -> Source:
+    """Return the user's own defaults: those of config.toml in `user_folder`."""
+    folder = user_folder()
+    if folder is None or not (folder / "config.toml").exists():
+        return Source({}, {})
+    path = folder / "config.toml"
+    values = read_settings(path)
+    if "seeds" in values:
+        raise ConfigError(f"{path}: seeds: these are the defaults of all your crawls; give seeds to archiver crawl")
+    return Source.of(values, str(path))
+
+
+def own_profiles() -> dict[str, str]:
+    """Return the texts of the user's own profiles, by name: profiles/NAME.toml in `user_folder`."""
+    folder = user_folder()
+    paths = [] if folder is None else sorted((folder / "profiles").glob("*.toml"))
+    return {path.stem: settings_text(path) for path in paths}
+
+
+def new_settings(
+    urls: Sequence[str], lists: Sequence[str], given: Source, before: Mapping[str, Any]
+) -> tuple[Settings, Mapping[str, str]]:
+    """Return the settings of a new crawl, and by name of field where those come from that are not defaults.
+
+    They are those *given*, and for all else those of *before*, the last crawl of the collection, or the user's own.
+    """
+    found = layered((Source(before, {}) if before else user_defaults(), given))
+    values = found.values
+    seeds = read_seeds(urls, lists, values.get("seeds", ()))
+    dropped = set(values.get("seeds", ())) - set(seeds.urls)  # seeds of the file; they are not crawled
+    kept = (one for one in values.get("seed", ()) if one.url not in dropped)
+    own = combine_seed_settings(kept, seeds.own)
+    settings = with_values(Settings(), {**values, "seeds": seeds.urls, "seed": own})
+    check_seed_settings(settings, "")
+    check_proxies(settings)
+    check_network_choices(settings)
+    return settings, found.origins
+
+
+def check_seed_settings(settings: Settings, where: str) -> None:
+    """Refuse seeds of one host with different settings for it: only those of one would have an effect."""
+    if wrong := conflict(settings.scope.seed):
+        raise ConfigError(where + wrong)
+
+
+def check_proxies(settings: Settings) -> None:
+    """Refuse proxies that cannot be used together, and environment variables that are no proxies."""
+    if all_values_of(settings, "proxy"):
+        from archiver.fetch.proxy import ProxyRoutes
+
+        ProxyRoutes(SettingsByHost(settings))
+
+
+def check_network_choices(settings: Settings) -> None:
+    """Refuse addresses from which no connection can leave, and addresses of hosts that a proxy would look up."""
+    if settings.network != NetworkSettings() or any(key in LOCAL_KEYS for _, key, _ in replaced_values(settings)):
+        from archiver.fetch.network import check_network
+
+        check_network(settings)
+
+
+def check_views(settings: Settings) -> None:
+    """Refuse to show pages in a browser where that is not possible."""
+    if settings.browser.browser != "off":
+        from archiver.crawl.views.stage import check_browser
+
+        check_browser(settings)
+
+
+def check_secrets(settings: Settings) -> None:
+    """Refuse secrets, client certificates and certificate authorities that cannot be read."""
+    secrets = read_secrets(settings)
+    if settings.tls != TlsSettings() or any(key in TLS_KEYS for _, key, _ in replaced_values(settings)):
+        from archiver.fetch.tls import check_tls
+
+        check_tls(secrets.filled(settings))
+
+
+def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
+    """Return *settings* with absolute paths. Raises `ConfigError` if another archive cannot be used."""
+    others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
+    if settings.dedup.dedup == "on":
+        indexes_of(others, directory)
+    return with_file_paths(with_values(settings, {"dedup_from": others}))
+
+
+def check_disk_space(directory: Path, settings: Settings) -> None:
+    """Refuse to start a crawl that would stop at once because the disk is full. One that can pause needs little."""
+    share = LAST_RESERVE if settings.limits.on_low_disk == "pause" else 1.0
+    if shortage := DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage(share):
+        raise ArchiveError(shortage)
