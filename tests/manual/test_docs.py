@@ -4,6 +4,8 @@ import importlib.util
 import inspect
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +25,7 @@ from archiver.tools.report.files import TABLES
 from archiver.warc.records import VisitMetadata
 from fixtures import reference
 from fixtures.command_definitions import COMMANDS
+from fixtures.man_pages import man_pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -47,6 +50,26 @@ REMEDY = "write the reference again with: python tests/manual/write_docs.py"
 def test_generated_pages_are_up_to_date(name: str) -> None:
     """Word for word; where click breaks a line is click's business."""
     assert (REFERENCE / name).read_text("utf-8").split() == WRITER.PAGES[name]().split(), REMEDY
+
+
+def test_manual_pages_are_up_to_date() -> None:
+    pages = man_pages()
+    assert {path.name for path in (DOCS / "man").iterdir()} == set(pages), REMEDY
+    for name, text in pages.items():
+        assert (DOCS / "man" / name).read_text("utf-8").split() == text.split(), REMEDY
+
+
+@pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed")
+def test_manual_pages_are_well_formed(tmp_path: Path) -> None:
+    """mandoc finds no warning, and shows options and examples as they are typed."""
+    pages = sorted((DOCS / "man").iterdir())
+    ran = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True, check=False)
+    faults = [line for line in ran.stdout.splitlines() if "missing date" not in line]
+    assert faults == []
+    shown = subprocess.run(["mandoc", "-T", "utf8", DOCS / "man" / "archiver-crawl.1"], capture_output=True, check=True)
+    text = re.sub(".\b", "", shown.stdout.decode())
+    assert "--exclude '/calendar/' --max-depth 5" in text
+    assert "ARCHIVER_RATE sets --rate" in " ".join(text.split())
 
 
 def test_every_command_and_option_is_there() -> None:

@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference: `python tests/manual/write_docs.py`.
+"""Write the generated pages of docs/reference, and the manual pages in docs/man: `python tests/manual/write_docs.py`.
 
 They are made from the program itself and from the tables in fixtures/reference.py. test_docs.py compares the files with
 what this module would write.
@@ -35,8 +35,10 @@ from archiver.tools.report.tables import TITLES as TABLE_TITLES  # noqa: E402
 from archiver.tools.verify.findings import CODES  # noqa: E402
 from fixtures import reference  # noqa: E402
 from fixtures.command_definitions import COMMANDS  # noqa: E402
+from fixtures.man_pages import man_pages  # noqa: E402
 
 DOCS = ROOT / "docs" / "reference"
+MAN = ROOT / "docs" / "man"
 
 
 def commands_page() -> str:
@@ -481,6 +483,8 @@ def main() -> None:
     """Write the pages."""
     for name, page in PAGES.items():
         (DOCS / name).write_text(page(), encoding="utf-8")
+    for name, text in man_pages().items():
+        (MAN / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
