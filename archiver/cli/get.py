@@ -15,7 +15,7 @@ import click
 
 from archiver import url
 from archiver.cli.directory import check_is_directory, check_shows_captures
-from archiver.cli.options import define_command, directory_argument, output_option
+from archiver.cli.options import complete_urls, define_command, directory_argument, output_option
 from archiver.cli.terminal import complain, say, try_write
 from archiver.collection.dates import date_range
 from archiver.collection.layout import Layout
@@ -195,7 +195,7 @@ COMMAND = define_command(
     """,
     [
         directory_argument(),
-        click.Argument(["url"], metavar="URL"),
+        click.Argument(["url"], metavar="URL", shell_complete=complete_urls),
         click.Option(
             ["--at"],
             metavar="DATE",

@@ -16,6 +16,7 @@ from archiver.cli.get import iso_timestamp, open_holdings, parse_url
 from archiver.cli.options import (
     EACH_LINE,
     check_host_names,
+    complete_urls,
     define_command,
     directory_argument,
     host_option,
@@ -202,7 +203,7 @@ COMMAND = define_command(
     """,
     [
         directory_argument(),
-        click.Argument(["url"], required=False, metavar="[URL|PREFIX*|*.DOMAIN]"),
+        click.Argument(["url"], required=False, metavar="[URL|PREFIX*|*.DOMAIN]", shell_complete=complete_urls),
         host_option(check=check_host_names),
         click.Option(
             ["--type", "types"],

@@ -4,22 +4,20 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import Field, dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from archiver import url
 from archiver.cli.terminal import say
 from archiver.config.addresses import DATABASE, DATABASE_SCHEMES
 from archiver.config.event_settings import ON
 from archiver.config.option_types import BOOLEAN, OptionType
 from archiver.config.profiles import PROFILES, variable
 from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
-from archiver.config.settings import STORE, TITLES, Settings, every_setting, key_of
-from archiver.errors import ConfigError
+from archiver.config.settings import STORE, TITLES, every_setting, key_of
+from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import count
 
 GENERAL = "General"
@@ -31,6 +29,8 @@ TOO_LONG_SHOWN = 10  # messages about seeds that are too long
 MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
 
 Example = tuple[str, str]  # a command line, and what it does
+MOST_OFFERED = 100  # hosts or URLs for completion
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 Check = Callable[[click.Context, click.Parameter, Any], Any]
 
 
@@ -51,6 +51,7 @@ class SettingOption(click.Option):
                 metavar=kind.metavar,
                 multiple=entry.metadata["many"],
                 help=text,
+                shell_complete=_words_of(kind),
             )
         self.title = title
 
@@ -62,6 +63,44 @@ class _IPVersionOption(click.Option):
         text = f"Connect over IPv{version} only: --ip-version {version}."
         super().__init__([f"-{version}", f"--ipv{version}"], is_flag=True, help=text)
         self.title = TITLES["network"]
+
+
+def _words_of(kind: OptionType) -> Completion:
+    """Return a completion of values of *kind*: of the last word where they are joined by commas."""
+
+    def completion(_context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if "," in kind.metavar else ("", "", incomplete)
+        known = before.split(",")
+        return [f"{before}{comma}{word}" for word in kind.words if word.startswith(last) and word not in known]
+
+    return completion
+
+
+def complete_hosts(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the hosts of the crawl that the command line names."""
+    sql = "SELECT key FROM hosts WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
+    found = (each for scheme in ("http", "https") for each in _selected(context, sql, f"{scheme}://{incomplete}"))
+    return sorted({key.partition("://")[2] for key in found})
+
+
+def complete_urls(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the URLs of the crawl that the command line names."""
+    sql = "SELECT url FROM urls WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"
+    return _selected(context, sql, incomplete)
+
+
+def _selected(context: click.Context, sql: str, beginning: str) -> list[str]:
+    """Return the texts with *beginning* that *sql* selects from the crawl of the command line, if it can be read."""
+    from archiver.cli.directory import named_crawl
+
+    found = context.params.get("place") or context.params.get("directory")
+    places = [found] if found else [place_of(text) for text in context.args[:1]]  # not parsed before an open option
+    with suppress(ArchiveError, ConfigError, OSError):
+        for place in places:
+            with named_crawl(place).read() as db:
+                rows = db.execute(sql, (beginning, beginning + chr(sys.maxunicode), MOST_OFFERED))
+                return [str(text) for (text,) in rows]
+    return []
 
 
 def _receivers(_context: click.Context, _option: click.Parameter, given: tuple[tuple[str, str], ...]) -> Any:
@@ -199,7 +238,9 @@ def host_option(*, several: bool = True, check: Check | None = None) -> click.Op
     """Return the option that names a host. click calls *check* with the value."""
     more = " Repeatable." if several else ""
     text = f"Only URLs of this host: example.org, example.org:8443.{more}"
-    return click.Option(["--host"], multiple=several, metavar="HOST", callback=check, help=text)
+    return click.Option(
+        ["--host"], multiple=several, metavar="HOST", callback=check, help=text, shell_complete=complete_hosts
+    )
 
 
 def check_host_names(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -219,7 +260,14 @@ def last_status_option() -> click.Option:
 def profile_option() -> click.Option:
     """Return the option that names a profile."""
     text = f"Start from the settings for a kind of crawl: {', '.join(PROFILES)}, or those of a profile of your own."
-    return click.Option(["--profile"], metavar="NAME", envvar=variable("profile"), help=text)
+    name = variable("profile")
+    return click.Option(["--profile"], metavar="NAME", envvar=name, help=text, shell_complete=_profiles)
+
+
+def _profiles(_context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from archiver.cli.config.sources import own_profiles
+
+    return [name for name in sorted({*PROFILES, *own_profiles()}) if name.startswith(incomplete)]
 
 
 def crawl_options() -> list[click.Parameter]:
@@ -343,30 +391,3 @@ def _read_list(name: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         label = "stdin" if name == STDIN else name
         raise ConfigError(f"{label}:{line}: not UTF-8; write one URL per line") from None
-
-
-LOCAL_DOMAINS = ("localhost", "local", "lan", "internal", "home.arpa", "test", "invalid", "example")  # RFC 6761, 8375
-
-
-def contact_warning(settings: Settings) -> str:
-    """Return a warning if a public site is crawled without a contact; "" otherwise."""
-    fetch = settings.fetch
-    given = " ".join((fetch.user_agent, *fetch.header))
-    if fetch.contact or "@" in given or "://" in given:
-        return ""
-    public = next((url.host(seed) for seed in settings.seeds if not _is_local(url.host(seed))), None)
-    if public is None:
-        return ""
-    return (
-        f"the owner of {public} cannot tell who is crawling; give a URL or mail address where they can reach you: "
-        "--contact you@example.org"
-    )
-
-
-def _is_local(host: str) -> bool:
-    """Return whether *host* is this machine or in a private network."""
-    try:
-        return not ip_address(host.strip("[]")).is_global
-    except ValueError:
-        labels = host.rstrip(".")
-        return "." not in labels or labels.endswith(tuple(f".{name}" for name in LOCAL_DOMAINS))

@@ -14,7 +14,14 @@ import click
 from archiver import humanize
 from archiver.cli.directory import named_crawl, resume_hint
 from archiver.cli.explain import canonical_url, find_in_crawl, say_if_without_scheme, with_other_scheme
-from archiver.cli.options import crawl_argument, define_command, host_option, last_status_option, output_option
+from archiver.cli.options import (
+    complete_urls,
+    crawl_argument,
+    define_command,
+    host_option,
+    last_status_option,
+    output_option,
+)
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.cli.urls import status_ranges
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
@@ -250,7 +257,7 @@ COMMAND = define_command(
     """,
     [
         crawl_argument(),
-        click.Argument(["urls"], nargs=-1, metavar="[URL|PATTERN]..."),
+        click.Argument(["urls"], nargs=-1, metavar="[URL|PATTERN]...", shell_complete=complete_urls),
         click.Option(
             ["--held"], is_flag=True, help="Queue URLs held as a suspected trap: those of the PATTERNs given, or all."
         ),

@@ -21,6 +21,7 @@ from archiver.cli.config.sources import (
     check_secrets,
     check_seed_settings,
     check_views,
+    contact_warning,
     new_settings,
     with_absolute_paths,
 )
@@ -40,7 +41,6 @@ from archiver.cli.directory import (
     make_directory,
 )
 from archiver.cli.events.sending import reporting
-from archiver.cli.options import contact_warning
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width

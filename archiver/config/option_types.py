@@ -46,6 +46,7 @@ class OptionType:
     right: str
     read: Callable[[Any], Any]  # from text or a TOML value; raises ValueError or TypeError
     write: Callable[[Any], Any] = lambda value: value  # to a TOML value
+    words: tuple[str, ...] = ()  # all valid values, or the parts of which a valid value is made, with commas
 
     def parse(self, given: Any) -> Any:
         """Return the value. Raises `ConfigError` with a description of valid values."""
@@ -326,14 +327,14 @@ PARAMETERS = OptionType(
     f"names of query parameters, with * for any letters, or of presets: {', '.join(presets.PRESETS)}, {presets.NONE}",
     _parameters,
 )
-SETS = OptionType("SET[,SET]", f"names of sets: {', '.join(presets.SETS)}", _sets)
+SETS = OptionType("SET[,SET]", f"names of sets: {', '.join(presets.SETS)}", _sets, words=tuple(presets.SETS))
 ARCHIVE = OptionType("DIR|CDXJ", "the directory of an archive, or a CDXJ file", _path)
 LABEL = OptionType("NAME", "a name of letters, digits, '.', '_' and '-'", _label)
 
 
 def choice(*words: str) -> OptionType:
     """Return the type whose values are *words*."""
-    return OptionType("|".join(words), "one of " + ", ".join(words), _choice(words))
+    return OptionType("|".join(words), "one of " + ", ".join(words), _choice(words), words=words)
 
 
 CODINGS = ("gzip", "br", "deflate", "identity")  # content codings that we and pywb decode
@@ -348,7 +349,7 @@ LANGUAGE_LIST = OptionType(
     f"at most {MOST_LANGUAGES} languages without weights (fr, pt-BR), or nothing",
     _languages,
 )
-ACCEPT_ENCODING = OptionType("CODING[,CODING]", f"content codings: {', '.join(CODINGS)}", _codings)
+ACCEPT_ENCODING = OptionType("CODING[,CODING]", f"content codings: {', '.join(CODINGS)}", _codings, words=CODINGS)
 COOKIES = choice("keep", "off")
 ROBOTS = choice("obey", "ignore", "observe")
 NOFOLLOW = choice("obey", "ignore")

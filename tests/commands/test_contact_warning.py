@@ -2,7 +2,7 @@
 
 import pytest
 
-from archiver.cli.options import contact_warning
+from archiver.cli.config.sources import contact_warning
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings
 

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from archiver import url
 from archiver.cli.directory import with_file_paths
 from archiver.cli.options import combine_seed_settings, read_seeds
 from archiver.collection.dedup_sources import indexes_of
@@ -146,3 +148,30 @@ def check_disk_space(directory: Path, settings: Settings) -> None:
     share = LAST_RESERVE if settings.limits.on_low_disk == "pause" else 1.0
     if shortage := DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage(share):
         raise ArchiveError(shortage)
+
+
+LOCAL_DOMAINS = ("localhost", "local", "lan", "internal", "home.arpa", "test", "invalid", "example")  # RFC 6761, 8375
+
+
+def contact_warning(settings: Settings) -> str:
+    """Return a warning if a public site is crawled without a contact; "" otherwise."""
+    fetch = settings.fetch
+    given = " ".join((fetch.user_agent, *fetch.header))
+    if fetch.contact or "@" in given or "://" in given:
+        return ""
+    public = next((url.host(seed) for seed in settings.seeds if not _is_local(url.host(seed))), None)
+    if public is None:
+        return ""
+    return (
+        f"the owner of {public} cannot tell who is crawling; give a URL or mail address where they can reach you: "
+        "--contact you@example.org"
+    )
+
+
+def _is_local(host: str) -> bool:
+    """Return whether *host* is this machine or in a private network."""
+    try:
+        return not ip_address(host.strip("[]")).is_global
+    except ValueError:
+        labels = host.rstrip(".")
+        return "." not in labels or labels.endswith(tuple(f".{name}" for name in LOCAL_DOMAINS))

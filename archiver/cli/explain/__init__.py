@@ -21,7 +21,7 @@ import click
 from archiver import url
 from archiver.cli.directory import named_crawl
 from archiver.cli.explain.text import Explanation, explanation_json, explanation_lines
-from archiver.cli.options import crawl_argument, define_command, json_option
+from archiver.cli.options import complete_urls, crawl_argument, define_command, json_option
 from archiver.cli.terminal import result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl, check_holds_crawl
@@ -207,7 +207,7 @@ COMMAND = define_command(
     """,
     [
         crawl_argument(),
-        click.Argument(["url"], metavar="URL"),
+        click.Argument(["url"], metavar="URL", shell_complete=complete_urls),
         json_option(),
     ],
     ("archiver explain collections/example.org https://example.org/a", "why is it in the archive, or why not?"),

@@ -15,7 +15,7 @@ import click
 from archiver.cli.directory import check_files_are_here, dedup_from
 from archiver.cli.get import open_holdings, parse_url
 from archiver.cli.look.fetching import UrlState, queue, states
-from archiver.cli.options import define_command, directory_argument, output_option
+from archiver.cli.options import complete_urls, define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, results, say
 from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings
@@ -265,7 +265,7 @@ COMMAND = define_command(
     """,
     [
         directory_argument(),
-        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]...", shell_complete=complete_urls),
         click.Option(["--all", "every"], is_flag=True, help="Look at all pages."),
         click.Option(["--fetch"], is_flag=True, help="Queue what is missing; archiver resume fetches it."),
         click.Option(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from archiver.cli.options import crawl_argument, define_command
+from archiver.cli.options import complete_hosts, crawl_argument, define_command
 from archiver.cli.orders.giving import give_and_print
 from archiver.frontier.orders.table import Verb
 from archiver.model import ExitCode
@@ -31,7 +31,7 @@ COMMAND = define_command(
 
     HOST is added to block in DIR/crawl.toml. Prints how many hosts and waiting URLs that are.
     """,
-    [crawl_argument(), click.Argument(["host"], metavar="HOST")],
+    [crawl_argument(), click.Argument(["host"], metavar="HOST", shell_complete=complete_hosts)],
     ("archiver block collections/example.org ads.example.net", "one host"),
     ("archiver block collections/example.org '*.example.net'", "all hosts below a name"),
 )
@@ -44,6 +44,6 @@ UNBLOCK = define_command(
     HOST is as archiver block has it; crawl.toml lists them. Exactly the URLs that wait because of it go on, unless
     another pattern blocks their host too.
     """,
-    [crawl_argument(), click.Argument(["host"], metavar="HOST")],
+    [crawl_argument(), click.Argument(["host"], metavar="HOST", shell_complete=complete_hosts)],
     ("archiver unblock collections/example.org ads.example.net", "ask it again"),
 )
