@@ -7,6 +7,46 @@ docs/architecture.md is the map; docs/reading-order.md names the files to read b
 `config`: every setting.  `http`, `warc`: message and record formats.  `policy`: decisions, pure.  `extract`: links.
 `fetch`: one exchange with a server.  `frontier`: URL queue and seen-set in SQLite.  `collection`: the directory.
 `crawl`: engine, commit, recovery.  `tools`: verify, pack, import, export, report, replay.  `cli`: the commands.
+Other programs may use the names in `__all__`, which are in `cli.library`; the rest is not public.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from archiver.cli.library import (
+        ArchivedCapture,
+        ArchivedResponse,
+        Captured,
+        CrawlResult,
+        CrawlRun,
+        OpenArchive,
+        QueuedUrl,
+        archive,
+    )
+    from archiver.cli.library import open as open  # noqa: A004 - as in gzip
+    from archiver.errors import ArchiveError, ConfigError
+
+__all__ = [
+    "ArchiveError",
+    "ArchivedCapture",
+    "ArchivedResponse",
+    "Captured",
+    "ConfigError",
+    "CrawlResult",
+    "CrawlRun",
+    "OpenArchive",
+    "QueuedUrl",
+    "archive",
+    "open",
+]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is public when it is used first: the commands need none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from archiver.cli import library  # noqa: PLC0415 - see above
+
+    return getattr(library, name)

@@ -96,8 +96,11 @@ Check = Callable[[ast.Module, Path, str], Iterator[str]]
 
 
 def home_of(path: Path) -> str:
-    """The name on the floors to which the file at *path* (below the package) belongs: `fetch/wire.py` to `fetch`."""
-    return path.parts[0].removesuffix(".py")
+    """The name on the floors to which the file at *path* (below the package) belongs: `fetch/wire.py` to `fetch`.
+
+    The package itself, which offers the library, stands on top.
+    """
+    return "__main__" if path == Path("__init__.py") else path.parts[0].removesuffix(".py")
 
 
 def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -96,9 +96,23 @@ class ExistingCrawl:
     cookies: tuple[Cookie, ...] = ()  # the user's own
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedCrawl:
+    """A crawl whose settings were checked, ready to run."""
+
+    directory: Path
+    settings: Settings
+    existing: ExistingCrawl
+
+
 def crawl(request: CrawlRequest) -> ExitCode:
     """Start a crawl."""
-    settings, origins = new_settings(request.urls, request.lists, request.given.source(), {})
+    return run_and_report(prepare_crawl(request), request)
+
+
+def prepare_crawl(request: CrawlRequest) -> PreparedCrawl:
+    """Return a new crawl, whose directory exists from now on."""
+    settings, origins = new_settings(request.urls, request.lists, request.given, {})
     directory = request.output or default_directory(settings.seeds[0])
     settings = with_absolute_paths(settings, directory)
     check_secrets(settings)  # nothing happens if one is missing
@@ -112,11 +126,16 @@ def crawl(request: CrawlRequest) -> ExitCode:
     write_address(Layout(directory).database, settings.limits.frontier)
     put_origins(Layout(directory), recorded(settings, origins, {}))
     new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
-    return run_and_report(directory, settings, request, new)
+    return PreparedCrawl(directory, settings, new)
 
 
 def resume(directory: Path, request: CrawlRequest) -> ExitCode:
     """Continue the crawl in *directory*; what *request* gives overrides its crawl.toml."""
+    return run_and_report(prepare_resume(directory, request), request)
+
+
+def prepare_resume(directory: Path, request: CrawlRequest) -> PreparedCrawl:
+    """Return the crawl in *directory* as `resume` continues it."""
     given = request.given.now().values
     finish_switch_over(directory)
     layout = Layout(directory)
@@ -125,7 +144,7 @@ def resume(directory: Path, request: CrawlRequest) -> ExitCode:
         check_idle(directory)
         check_frontier(given["frontier"], new=False)
         write_address(layout.database, given["frontier"])
-    return _continue(directory, request)
+    return _continued(directory, request)
 
 
 def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
@@ -146,11 +165,12 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     write_address(layout.database, address, name, shared.revision)
     vouch(layout, store_uses(settings))  # who names the database, names the store of its crawl
     put_settings(layout, toml.render(settings))
-    return _continue(directory, replace(request, given=GivenSettings(given)))
+    joined = replace(request, given=GivenSettings(given))
+    return run_and_report(_continued(directory, joined), joined)
 
 
-def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
-    """Continue the crawl in *directory*, which no switch-over keeps waiting."""
+def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
+    """Return the crawl in *directory*, which no switch-over keeps waiting."""
     given, origins = request.given.now().values, request.given.now().origins
     layout = Layout(directory)
     check_resumable(directory)
@@ -175,7 +195,7 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
         put_origins(layout, recorded(settings, origins, read_origins(layout)))
     text = toml.render(settings) if given or newest is not own else ""
     existing = ExistingCrawl(layout.has_frontier(), text=text, read=read, cookies=load(request.cookies, settings))
-    return run_and_report(directory, settings, request, existing)
+    return PreparedCrawl(directory, settings, existing)
 
 
 def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
@@ -193,9 +213,8 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     machine = machine_of(layout.database)
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
-    given = request.given.source()
-    settings, origins = new_settings(request.urls, request.lists, given, before)
-    check_named_files(directory, settings, given.values, trusted=request.trusted)
+    settings, origins = new_settings(request.urls, request.lists, request.given, before)
+    check_named_files(directory, settings, request.given.source().values, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing
@@ -214,27 +233,33 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
         )
     write_address(layout.database, settings.limits.frontier, machine)
     put_origins(layout, recorded(settings, origins, read_origins(layout)))
-    return run_and_report(directory, settings, request, ExistingCrawl(resume=False))
+    return run_and_report(PreparedCrawl(directory, settings, ExistingCrawl(resume=False)), request)
 
 
-def run_and_report(directory: Path, settings: Settings, request: CrawlRequest, existing: ExistingCrawl) -> ExitCode:
-    """Run the crawl in *directory* until it ends, write its reports, and print how it ended."""
-    verbosity = request.verbosity
+def run_and_report(prepared: PreparedCrawl, request: CrawlRequest) -> ExitCode:
+    """Run *prepared* until it ends, write its reports, and print how it ended."""
+    directory, settings, verbosity = prepared.directory, prepared.settings, request.verbosity
     if verbosity > 0:
         log_to_stderr(debug=verbosity > 1)
     if verbosity > QUIET:
-        say(f"archiver: {'continuing' if existing.resume else 'archiving into'} {directory}")
+        say(f"archiver: {'continuing' if prepared.existing.resume else 'archiving into'} {directory}")
     if verbosity > SILENT and (warning := contact_warning(settings)):
         complain(warning)
     settings = within_open_files(settings)
     with served(directory, request.watch), reporting(directory, settings), ExitStack() as stack:
         stack.enter_context(metrics_served(directory, request.metrics, quiet=verbosity <= QUIET))
         code = run_crawl(
-            _opening(stack, directory, settings, existing),
+            opening(stack, directory, settings, prepared.existing),
             display_for(sys.stderr, QUIET if settings.events.fills_stderr else verbosity),
             settings.limits.drain_timeout,
-            partial(_finish, directory, settings, verbosity),
+            partial(finish, directory, settings, verbosity),
         )
+    send_to_store(directory, settings, code)
+    return code
+
+
+def send_to_store(directory: Path, settings: Settings, code: ExitCode) -> None:
+    """Send finished files of a run that ended with *code* to the store, if there is one."""
     if settings.warc.store:
         from archiver.cli.store import delete_stored, send, tell_stored
         from archiver.collection.store import Store
@@ -245,10 +270,9 @@ def run_and_report(directory: Path, settings: Settings, request: CrawlRequest, e
             store = Store(settings.warc.store)
             if send(directory, store) and not settings.warc.keep_local:
                 delete_stored(directory, store)
-    return code
 
 
-def _opening(
+def opening(
     stack: ExitStack, directory: Path, settings: Settings, existing: ExistingCrawl
 ) -> AbstractAsyncContextManager[RunningCrawl]:
     """Return what opens the crawl; its processes, if it has several, have started and end with *stack*."""
@@ -277,7 +301,7 @@ def check_store(settings: Settings, *, resumed: bool = False) -> None:
         complain(f"{error}; the crawl goes on, and files are sent later")
 
 
-def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:
+def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:
     """Write the reports of a run that has ended, and print how it ended."""
     last, ended = outcome.last, outcome.ended
     if ended.code in (ExitCode.STORAGE, ExitCode.USAGE):

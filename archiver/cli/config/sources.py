@@ -32,6 +32,7 @@ class GivenSettings:
     config: Path | None = None
     profile: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    own_defaults: bool = True  # the user's own defaults count too
 
     def now(self, keys: Container[str] | None = None) -> Source:
         """Return what also replaces the settings of a crawl that goes on; with *keys*, of the variables only these."""
@@ -77,13 +78,14 @@ def own_profiles() -> dict[str, str]:
 
 
 def new_settings(
-    urls: Sequence[str], lists: Sequence[str], given: Source, before: Mapping[str, Any]
+    urls: Sequence[str], lists: Sequence[str], given: GivenSettings, before: Mapping[str, Any]
 ) -> tuple[Settings, Mapping[str, str]]:
     """Return the settings of a new crawl, and by name of field where those come from that are not defaults.
 
     They are those *given*, and for all else those of *before*, the last crawl of the collection, or the user's own.
     """
-    found = layered((Source(before, {}) if before else user_defaults(), given))
+    base = Source({}, {}) if before or not given.own_defaults else user_defaults()
+    found = layered((base, Source(before, {}), given.source()))
     values = found.values
     seeds = read_seeds(urls, lists, values.get("seeds", ()))
     dropped = set(values.get("seeds", ())) - set(seeds.urls)  # seeds of the file; they are not crawled
