@@ -43,6 +43,8 @@ from fixtures.replayweb_page import Capture, hosted, opened_at
 from fixtures.sites import message, ok, page
 from fixtures.steps import COMMIT, RECOVERY
 
+JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+
 CAPTURES = """
 SELECT urls.url, captures.language, captures.status, revisit FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.priority >= 0 ORDER BY captures.id
@@ -338,10 +340,10 @@ def test_a_cookie_with_the_language_of_a_variant_is_not_kept(tmp_path: Path) -> 
 
 def test_the_rate_holds_between_variants(tmp_path: Path) -> None:
     with RawServer({"/": negotiated("/x")}) as server:
-        crawl(tmp_path, server.url(), also_accept_language="fr, de", rate=Rate(1, 0.2), robots="ignore")
+        crawl(tmp_path, server.url(), also_accept_language="fr, de", rate=Rate(1), robots="ignore")
         arrived = [row.arrived for row in server.log]
     assert len(arrived) == 3
-    assert all(later - earlier > 0.19 for earlier, later in pairwise(arrived))
+    assert all(later - earlier > 1 - JITTER for earlier, later in pairwise(arrived))
 
 
 def test_a_limit_keeps_the_variants_for_the_next_run(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ from fixtures.site_with_login import PASSWORD as FORM_PASSWORD
 from fixtures.site_with_login import USER as FORM_USER
 from fixtures.sites import ok, page
 
+JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+
 CAPTURES = "SELECT urls.url, captures.status FROM captures JOIN urls ON urls.id = captures.url ORDER BY captures.id"
 PAGES = [f"/{number}" for number in range(20)]
 
@@ -164,12 +166,12 @@ def test_urls_outside_of_the_space_never_use_a_connection_that_is_logged_in(tmp_
 def test_each_request_of_a_handshake_waits_for_its_turn(tmp_path: Path) -> None:
     site = NegotiatingSite(lambda _: ok(page("In", [])))
     with RawServer({}, otherwise=site) as server:
-        given: dict[str, Any] = {"rate": Rate(1, 0.3), "robots": "ignore"}
+        given: dict[str, Any] = {"rate": Rate(1), "robots": "ignore"}
         crawl(tmp_path / "c", server.url(), auth=rule(server.url()), **given)
         ends = [row.ended for row in server.log]
         times = [row.arrived for row in server.log]
     assert [word for _, _, word in site.answers] == ["asked", "token", "logged in"]
-    assert times[2] - times[0] >= 0.5  # two intervals, less what the first request took to arrive
+    assert times[2] - times[0] >= 2 - JITTER
     assert all(end is not None and end <= start for end, start in zip(ends[:-1], times[1:], strict=True))
 
 

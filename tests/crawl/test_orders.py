@@ -24,6 +24,8 @@ from fixtures.rawserver import Answer, RawServer, Route
 from fixtures.several_hosts import captures
 from fixtures.sites import ok, page
 
+JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+
 PAGES = 1000
 RATE = 40
 UNDER_WAY = 4  # requests to one host at most
@@ -142,7 +144,7 @@ def test_a_lowered_rate_holds_from_the_answer_on(tmp_path: Path, way: tuple[str,
         for host in HOSTS:
             times = [row.arrived for row in server.log if row.host == host and row.arrived >= since]
             times = times[UNDER_WAY:]  # so many were sent before, and may have been read by the server since
-            assert max(sum(start <= time < start + 0.9 for time in times) for start in times) <= 4
+            assert max(sum(start <= time < start + 1 - JITTER for time in times) for start in times) <= 4
     assert tomllib.loads((tmp_path / "c" / "crawl.toml").read_text())["rate"] == 4
 
 

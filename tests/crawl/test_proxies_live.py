@@ -29,6 +29,8 @@ from fixtures.proxies import (
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import message, ok, page, tree
 
+JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+
 PROXY = "127.0.0.77"
 SITE = tree(12)
 KINDS = [
@@ -108,7 +110,7 @@ def test_hosts_of_a_pool_keep_their_proxy_and_their_rate(tmp_path: Path, *, tls:
         ports = stack.enter_context(tinyproxy(tmp_path, "127.0.0.77")), stack.enter_context(microsocks("127.0.0.78"))
         pool = (f"http://127.0.0.1:{ports[0]}", f"socks5h://127.0.0.1:{ports[1]}")
         seeds = [server.url("/", host) for host in hosts]
-        options = (*("-o", "c", "--rate", "1/0.2", "--robots", "ignore", "--probe", "off"), *ways_of(pool))
+        options = (*("-o", "c", "--rate", "1", "--robots", "ignore", "--probe", "off"), *ways_of(pool))
         with running("crawl", *seeds, *options, cwd=tmp_path) as process:
             server.log.holds(8).wait()
             process.kill()
@@ -120,7 +122,7 @@ def test_hosts_of_a_pool_keep_their_proxy_and_their_rate(tmp_path: Path, *, tls:
         assert {row.target for row in found} == {"/", *names}
         assert len({row.client for row in found}) == 1
         for first, later in itertools.pairwise(found):
-            assert later.arrived - first.arrived > 0.15 or first.arrived < killed < later.arrived
+            assert later.arrived - first.arrived > 1 - JITTER or first.arrived < killed < later.arrived
     assert {row.client for found in came.values() for row in found} <= ways
 
 

@@ -16,7 +16,7 @@ from fixtures.proxies import danted, needs_danted, needs_squid, needs_tinyproxy,
 from fixtures.rawserver import RawServer, keep
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd :  kept\r\n\r\nhi"
-CACHED = b"HTTP/1.1 200 OK\r\nDate: %b\r\nContent-Length: 2\r\nX-Kept: 1\r\nCache-Control: max-age=999\r\n\r\nhi"
+CACHED = b"HTTP/1.1 200 OK\r\nDate: %b\r\nContent-Length: 2\r\nX-Kept: 1\r\nCache-Control: max-age=99999\r\n\r\nhi"
 PLAIN = CACHED % formatdate(usegmt=True).encode()
 PROXY = "127.0.0.77"  # the address by which proxies leave
 HttpProxy = Callable[..., AbstractContextManager[int]]
