@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from archiver import humanize
+from archiver.cli.config.seeds import SeedList, combine_seed_settings, read_seeds
 from archiver.cli.directory import named_crawl, resume_hint, with_file_paths
 from archiver.cli.options import (
-    SeedList,
-    combine_seed_settings,
     crawl_argument,
     define_command,
-    read_seeds,
     seed_lists_option,
 )
 from archiver.cli.terminal import result

@@ -3,30 +3,24 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import Field, dataclass
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from archiver.cli.terminal import say
 from archiver.config.addresses import DATABASE, DATABASE_SCHEMES
 from archiver.config.event_settings import ON
 from archiver.config.option_types import BOOLEAN, OptionType
 from archiver.config.profiles import PROFILES, variable
-from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
 from archiver.config.settings import STORE, TITLES, every_setting, key_of
 from archiver.errors import ArchiveError, ConfigError
-from archiver.humanize import count
 
 GENERAL = "General"
 HELP_WIDTH = 100
 EACH_LINE = "Print JSON, one object per line."  # help of --json for a list
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
-STDIN = "-"
-TOO_LONG_SHOWN = 10  # messages about seeds that are too long
-MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
 
 Example = tuple[str, str]  # a command line, and what it does
 MOST_OFFERED = 100  # hosts or URLs for completion
@@ -206,10 +200,10 @@ def place_of(text: str) -> Path | str:
 def seed_lists_option() -> click.Option:
     """Return the option that names files of seeds."""
     text = (
-        "Read seeds from a file or stdin: one URL per line, optionally followed by its own settings. # starts a "
-        "comment. Repeatable."
+        "Read seeds from a file, stdin or a URL: one URL per line, optionally followed by its own settings, # starts a "
+        "comment; or a sitemap, feed, bookmarks file, CDX or CDXJ index, or WARC file. Repeatable."
     )
-    return click.Option(["--seeds"], multiple=True, metavar="FILE|-", help=text)
+    return click.Option(["--seeds"], multiple=True, metavar="FILE|URL|-", help=text)
 
 
 def output_option(metavar: str, text: str) -> click.Option:
@@ -309,85 +303,3 @@ def verbosity_options() -> list[click.Parameter]:
 def verbosity(values: dict[str, Any]) -> int:
     """Return how much to print: 0 by default, more with -v, less with -q."""
     return int(values["verbose"] - values["quiet"])
-
-
-@dataclass(frozen=True, slots=True)
-class SeedList:
-    """Canonical seeds, each once, in the order given, and the per-seed settings."""
-
-    urls: tuple[str, ...]
-    own: tuple[SeedSetting, ...]
-
-
-def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
-    """Return the seeds of the command line and of *lists*; those *configured* in the settings file if there are none.
-
-    The settings file also holds the per-seed settings of its seeds, so they are not returned with them.
-    """
-    found: dict[str, None] = {}
-    own: dict[str, SeedSetting] = {}
-    for address, settings in (*map(_seed_argument, urls), *(one for name in lists for one in _seeds_in(name))):
-        found[address] = None
-        if settings is not None and own.setdefault(address, settings) != settings:
-            raise ConfigError(f"{address}: given twice with different settings; give all of them once")
-    if found:
-        return SeedList(tuple(found), tuple(own.values()))
-    if configured:
-        return SeedList(configured, ())
-    raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
-
-
-def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
-    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
-    return tuple({one.url: one for one in (*known, *new)}.values())
-
-
-def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
-    label = "stdin" if name == STDIN else name
-    found = list(listed(_read_list(name), label))
-    seeds = [each for each in found if each[1]]
-    too_long = [message for message, address, _ in found if not address]
-    for message in too_long[:TOO_LONG_SHOWN]:
-        say(f"archiver: skipped: {message}")
-    if len(too_long) > TOO_LONG_SHOWN:
-        say(f"archiver: skipped: {len(too_long) - TOO_LONG_SHOWN} more seeds of {label} that are too long")
-    if not seeds:
-        raise ConfigError(f"{label}: no URL found; write one per line")
-    without = sum(lacks_scheme(text) for text, _, _ in seeds)
-    if without:
-        say(f"archiver: {label}: {count(without, 'URL')} without a scheme, taken as http://")
-    return [(address, own) for _, address, own in seeds]
-
-
-def _seed_argument(text: str) -> tuple[str, SeedSetting | None]:
-    if lacks_scheme(text) and _is_file(text):
-        raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
-    address, own = read_seed(text)
-    if lacks_scheme(text):
-        say(f"archiver: {text} has no scheme; taken as {address}")
-    return address, own
-
-
-def _is_file(text: str) -> bool:
-    with suppress(OSError):  # a URL may be longer than a path may be
-        return Path(text).is_file()
-    return False
-
-
-def _read_list(name: str) -> str:
-    try:
-        if name == STDIN:
-            content = sys.stdin.buffer.read(MAX_LIST + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(MAX_LIST + 1)
-    except OSError as error:
-        raise ConfigError(f"--seeds {name}: cannot be read: {error.strerror or error}") from None
-    if len(content) > MAX_LIST:
-        raise ConfigError(f"--seeds {name}: longer than {MAX_LIST} bytes; this cannot be a list of URLs")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        label = "stdin" if name == STDIN else name
-        raise ConfigError(f"{label}:{line}: not UTF-8; write one URL per line") from None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from archiver import url
+from archiver.cli.config.seeds import combine_seed_settings, read_seeds
 from archiver.cli.directory import with_file_paths
-from archiver.cli.options import combine_seed_settings, read_seeds
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout

@@ -1,0 +1,132 @@
+"""The seeds of a command line: URLs, and files, stdin or URLs with lists of them."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver import __version__
+from archiver.cli.terminal import say
+from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
+from archiver.errors import ConfigError
+from archiver.extract.seed_lists import seeds_in
+from archiver.humanize import count, printable
+from archiver.url import canonical
+
+STDIN = "-"
+TOO_LONG_SHOWN = 10  # messages about seeds that are too long
+MOST_SHOWN = 100  # characters of such a seed
+MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
+SLOWEST_LIST = 60.0  # seconds without a byte of a list at a URL
+
+
+@dataclass(frozen=True, slots=True)
+class SeedList:
+    """Canonical seeds, each once, in the order given, and the per-seed settings."""
+
+    urls: tuple[str, ...]
+    own: tuple[SeedSetting, ...]
+
+
+def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
+    """Return the seeds of the command line and of *lists*; those *configured* in the settings file if there are none.
+
+    The settings file also holds the per-seed settings of its seeds, so they are not returned with them.
+    """
+    found: dict[str, None] = {}
+    own: dict[str, SeedSetting] = {}
+    for address, settings in (*map(_seed_argument, urls), *(one for name in lists for one in _seeds_in(name))):
+        found[address] = None
+        if settings is not None and own.setdefault(address, settings) != settings:
+            raise ConfigError(f"{address}: given twice with different settings; give all of them once")
+    if found:
+        return SeedList(tuple(found), tuple(own.values()))
+    if configured:
+        return SeedList(configured, ())
+    raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
+
+
+def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
+    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
+    return tuple({one.url: one for one in (*known, *new)}.values())
+
+
+def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
+    label = "stdin" if name == STDIN else name
+    content = _read_list(name)
+    found: list[tuple[str, str, SeedSetting | None]]
+    known = seeds_in(content)
+    if known is not None:
+        found = [(text, canonical(text) or "", None) for text in known.urls]
+        too_long = [
+            f"{label}: not a URL of a page: {printable(text, MOST_SHOWN)}" for text, seed, _ in found if not seed
+        ]
+        say(f"archiver: {label}: a {known.kind} with {count(len(found) - len(too_long), 'URL')}")
+    else:
+        found = list(listed(_decoded(content, label), label))
+        too_long = [message for message, address, _ in found if not address]
+    seeds = [each for each in found if each[1]]
+    for message in too_long[:TOO_LONG_SHOWN]:
+        say(f"archiver: skipped: {message}")
+    if len(too_long) > TOO_LONG_SHOWN:
+        say(f"archiver: skipped: {len(too_long) - TOO_LONG_SHOWN} more seeds of {label} that are too long")
+    if not seeds:
+        raise ConfigError(f"{label}: no URL found; write one per line")
+    without = sum(lacks_scheme(text) for text, _, _ in seeds)
+    if without:
+        say(f"archiver: {label}: {count(without, 'URL')} without a scheme, taken as http://")
+    return [(address, own) for _, address, own in seeds]
+
+
+def _seed_argument(text: str) -> tuple[str, SeedSetting | None]:
+    if lacks_scheme(text) and _is_file(text):
+        raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
+    address, own = read_seed(text)
+    if lacks_scheme(text):
+        say(f"archiver: {text} has no scheme; taken as {address}")
+    return address, own
+
+
+def _is_file(text: str) -> bool:
+    with suppress(OSError):  # a URL may be longer than a path may be
+        return Path(text).is_file()
+    return False
+
+
+def _read_list(name: str) -> bytes:
+    """Return the content of the file *name*, of stdin, or of what a URL names."""
+    try:
+        if name == STDIN:
+            content = sys.stdin.buffer.read(MAX_LIST + 1)
+        elif name.lower().startswith(("http://", "https://")):
+            content = _downloaded(name)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(MAX_LIST + 1)
+    except OSError as error:
+        raise ConfigError(f"--seeds {name}: cannot be read: {error.strerror or error}") from None
+    if len(content) > MAX_LIST:
+        raise ConfigError(f"--seeds {name}: longer than {MAX_LIST} bytes; this cannot be a list of URLs")
+    return content
+
+
+def _downloaded(address: str) -> bytes:
+    """Return what is at *address*, as one request without the settings of the crawl gets it."""
+    import urllib.request
+    from http.client import HTTPException
+
+    request = urllib.request.Request(address, headers={"User-Agent": f"archiver/{__version__}"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=SLOWEST_LIST) as answer:  # noqa: S310 - http or https, see above
+            return bytes(answer.read(MAX_LIST + 1))
+    except (HTTPException, ValueError) as error:
+        raise OSError(str(error)) from None
+
+
+def _decoded(content: bytes, label: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{label}:{line}: not UTF-8; write one URL per line") from None
