@@ -1,4 +1,4 @@
-"""URLs in files that people have: sitemaps, feeds, bookmarks, indexes and WARC files, told by content. Pure.
+"""URLs in files that people have: sitemaps, feeds, bookmarks, indexes and WARC files, recognized by content. Pure.
 
 A list of lines is none of these; `config.seeds` reads it.
 """

@@ -1,4 +1,4 @@
-"""URLs in files that people have, told by content."""
+"""URLs in files that people have, recognized by content."""
 
 import gzip
 import json
