@@ -52,7 +52,7 @@ from archiver.config.settings import Settings, SettingsByHost, all_values_of, re
 from archiver.config.tls import TLS_KEYS
 from archiver.crawl.crawler_process import crawler_processes
 from archiver.crawl.secrets import read_secrets
-from archiver.crawl.shared_settings import check_login_alone, newest_settings, settings_for_others, settings_to_join
+from archiver.crawl.shared_settings import check_runs_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
@@ -133,7 +133,7 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     shared = settings_for_others(address)
     named = on_this_machine(read_settings(request.config), {}) if request.config else {}
     given = {**named, **request.given, "frontier": address}
-    settings = with_values(Settings(), {**settings_to_join(shared, named), **given})
+    settings = settings_to_join(shared, named, given)
     directory = request.output or default_directory(settings.seeds[0])
     layout = Layout(directory)
     if not (layout.address.exists() and address_of(layout.database) == address):  # we tried to join before
@@ -165,7 +165,7 @@ def _continue(directory: Path, request: CrawlRequest) -> ExitCode:
     check_store(settings, resumed=True)
     check_views(settings)
     check_same_frontier(layout, settings)
-    check_login_alone(layout, settings)
+    check_runs_alone(layout, settings)
     text = toml.render(settings) if given or newest is not own else ""
     existing = ExistingCrawl(layout.has_frontier(), text=text, read=read, cookies=load(request.cookies, settings))
     return run_and_report(directory, settings, request, existing)
@@ -313,9 +313,9 @@ def _opening(
 ) -> AbstractAsyncContextManager[RunningCrawl]:
     """Return what opens the crawl; its processes, if it has several, have started and end with *stack*."""
     from archiver.crawl.build import Opening, open_crawl, open_processes
-    from archiver.crawl.processes import crawlers_of, with_supervisor
+    from archiver.crawl.processes import crawlers_of, may_be_joined, with_supervisor
 
-    how = Opening(existing.resume, existing.text, existing.read, bool(settings.limits.frontier))
+    how = Opening(existing.resume, existing.text, existing.read, may_be_joined(settings))
     if with_supervisor(settings):
         processes = stack.enter_context(crawler_processes(crawlers_of(settings)))
         return open_processes(directory, settings, how, existing.cookies, processes)

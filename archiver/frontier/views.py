@@ -42,7 +42,16 @@ SELECT urls.url, views.need, views.pattern, views.rounds, coalesce((
     WHERE captures.url = views.url AND captures.language = '' ORDER BY captures.timestamp DESC LIMIT 1
 ), 0)
 FROM views JOIN urls ON urls.id = views.url
-WHERE views.state = 'due' AND views.url NOT IN (SELECT value FROM json_each(?)) ORDER BY views.need, views.url LIMIT ?
+WHERE views.state = 'due' AND urls.id NOT IN (SELECT value FROM json_each(?)) ORDER BY views.need, views.url LIMIT ?
+"""
+UNSENT = "scripts ask for it with headers that were not sent: "  # in the note of an archived URL, before their names
+_NOTE = """
+UPDATE urls SET note = CASE note WHEN '' THEN '' ELSE note || '; ' END || CAST(:note AS TEXT)
+WHERE url = :url AND state = 'archived' AND note NOT LIKE :known
+"""
+_ALL_UNSENT = """
+SELECT count(*), coalesce(min(urls.url), '') FROM asks JOIN urls ON urls.id = asks.url
+WHERE urls.state = 'archived' AND urls.note LIKE ?
 """
 SHOWN = "SELECT hosts.key, views.pattern, views.brought FROM views JOIN hosts ON hosts.id = views.host WHERE rounds > 0"
 COUNT = "SELECT count(*) FROM views WHERE state = 'due'"

@@ -47,10 +47,6 @@ log = logging.getLogger(__name__)
 def check_browser(settings: Settings) -> None:
     """Raise `ConfigError` if a crawl with *settings*, which show pages, cannot do that on this machine."""
     option = f"--browser {settings.browser.browser}"
-    if settings.limits.frontier:
-        raise ConfigError(
-            f"{option} does not work with --frontier; crawl with --browser off, then run archiver look --fetch"
-        )
     command = find("")
     if why := why_no_namespace():
         raise ConfigError(
