@@ -323,9 +323,9 @@ class ViewRows(Runs):
         """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent."""
         return await self._write(views.add_links, found, ask)
 
-
-def _may_run(db: Connection) -> bool:
-    return db.hold(machines.ALONE)
+    async def note_unsent(self, address: str, ask: Ask, names: Sequence[str]) -> None:
+        """Note that the headers *names* of *ask* were not sent for the archived *address*; send them next time."""
+        await self._write(views.note_unsent, address, ask, names)
 
 
 def _clock_ahead(db: Connection) -> float:
