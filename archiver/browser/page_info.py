@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from archiver.browser.view import Viewed
 
 VIEW, TEXT, PAGE_INFO = "urn:view:", "urn:text:", "urn:pageinfo:"  # each before the URL of the page
+BY_BROWSERTRIX = "urn:textFinal:", "urn:thumbnail:", "urn:fullPage:", "urn:fullPageFinal:"  # we write none of these
 JSON_TYPE, TEXT_TYPE, PICTURE_TYPE = "application/json", "text/plain; charset=utf-8", "image/jpeg"
 LONGEST_URL = 4000  # characters; longer ones are left out
 LONGEST_TITLE = 500  # characters
@@ -41,6 +42,12 @@ def records_of(viewed: "Viewed", captured: int, number: int) -> Iterator[ViewRec
         yield ViewRecord(TEXT + viewed.url, TEXT_TYPE, viewed.text.encode("utf-8", "replace"))
     if viewed.screenshot:
         yield ViewRecord(VIEW + viewed.url, PICTURE_TYPE, viewed.screenshot)
+
+
+def page_of(target: str) -> str:
+    """Return the URL of the page to which the record with the URI *target* belongs; if it is of no view, *target*."""
+    kinds = (PAGE_INFO, TEXT, VIEW, *BY_BROWSERTRIX)
+    return next((target.removeprefix(each) for each in kinds if target.startswith(each)), target)
 
 
 def _page_info(viewed: "Viewed", captured: int, number: int) -> bytes:

@@ -56,7 +56,7 @@ from archiver.config.profiles import recorded
 from archiver.config.secret_settings import OF_EACH_MACHINE, on_this_machine
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.crawler_process import crawler_processes
-from archiver.crawl.shared_settings import check_login_alone, newest_settings, settings_for_others, settings_to_join
+from archiver.crawl.shared_settings import check_runs_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
@@ -156,7 +156,7 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     shared = settings_for_others(address)
     named = on_this_machine(read_settings(request.given.config), {}) if request.given.config else {}
     given = {**named, **request.given.now(OF_EACH_MACHINE).values, "frontier": address}
-    settings = with_values(Settings(), {**settings_to_join(shared, named), **given})
+    settings = settings_to_join(shared, named, given)
     directory = request.output or default_directory(settings.seeds[0])
     layout = Layout(directory)
     if not (layout.address.exists() and address_of(layout.database) == address):  # we tried to join before
@@ -190,7 +190,7 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     check_store(settings, resumed=True)
     check_views(settings)
     check_same_frontier(layout, settings)
-    check_login_alone(layout, settings)
+    check_runs_alone(layout, settings)
     if given:
         put_origins(layout, recorded(settings, origins, read_origins(layout)))
     text = toml.render(settings) if given or newest is not own else ""
@@ -277,9 +277,9 @@ def opening(
 ) -> AbstractAsyncContextManager[RunningCrawl]:
     """Return what opens the crawl; its processes, if it has several, have started and end with *stack*."""
     from archiver.crawl.build import Opening, open_crawl, open_processes
-    from archiver.crawl.processes import crawlers_of, with_supervisor
+    from archiver.crawl.processes import crawlers_of, may_be_joined, with_supervisor
 
-    how = Opening(existing.resume, existing.text, existing.read, bool(settings.limits.frontier))
+    how = Opening(existing.resume, existing.text, existing.read, may_be_joined(settings))
     if with_supervisor(settings):
         processes = stack.enter_context(crawler_processes(crawlers_of(settings)))
         return open_processes(directory, settings, how, existing.cookies, processes)

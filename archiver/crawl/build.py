@@ -46,7 +46,7 @@ from archiver.crawl.login.logins import Logins
 from archiver.crawl.orders.live_settings import LiveSettings, MadeOfSettings, Stored
 from archiver.crawl.orders.low_disk import LowDisk
 from archiver.crawl.outside_changes import OutsideChanges, TakenOrders
-from archiver.crawl.processes import FIRST, Supervisor, part_for
+from archiver.crawl.processes import FIRST, Supervisor, part_for, shares_settings
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
@@ -186,6 +186,9 @@ async def _opened(
     if how.together:
         files = {path.name.removesuffix(OPEN) for path in warc_files(layout)}
         run_began = await frontier.enter_run(f"{host_name()}:{layout.directory.absolute()}", files, now)
+    else:
+        await frontier.run_alone()
+    if shares_settings(settings):
         await agree_on_settings(layout, frontier, settings)
     known, orders = await _agreed(layout, frontier, how.text, how.read) if how.resume else ([], 0)
     visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)

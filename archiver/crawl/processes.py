@@ -57,8 +57,17 @@ def crawlers_of(settings: Settings) -> int:
 
 def with_supervisor(settings: Settings) -> bool:
     """Return True if a supervisor starts the crawlers: several, or one that crawlers on other machines may join."""
-    alone = settings.fetch.login or sys.platform == "win32"
-    return crawlers_of(settings) > 1 or bool(settings.limits.frontier and not alone)
+    return crawlers_of(settings) > 1 or may_be_joined(settings)
+
+
+def may_be_joined(settings: Settings) -> bool:
+    """Return True if crawlers on other machines may join a crawl with *settings*."""
+    return shares_settings(settings) and settings.browser.browser == "off"
+
+
+def shares_settings(settings: Settings) -> bool:
+    """Return True if the frontier holds *settings*, for commands and crawlers on other machines."""
+    return bool(settings.limits.frontier) and not settings.fetch.login and sys.platform != "win32"
 
 
 def part_of(settings: Settings, number: int, which: int) -> Settings:

@@ -20,9 +20,9 @@ SOURCE = "the settings in the database"
 
 
 def settings_for_others(address: str) -> SharedSettings:
-    """Return the settings of the crawl at *address*, which further machines can join. Raises `ConfigError` if none can.
+    """Return the settings of the crawl at *address*. Raises `ConfigError` if no further machine can join it.
 
-    A crawl that runs alone keeps its settings to itself.
+    A crawl that logs in or runs on Windows keeps its settings to itself.
     """
     from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
 
@@ -37,22 +37,34 @@ def settings_for_others(address: str) -> SharedSettings:
     return shared
 
 
-def check_login_alone(layout: Layout, settings: Settings) -> None:
-    """Refuse to log in in a crawl of several machines, each of which would need the session."""
-    known = shared_frontier(layout.database)
-    if known is None or not settings.fetch.login:
+def check_runs_alone(layout: Layout, settings: Settings) -> None:
+    """Refuse to log in or to show pages in a crawl of several machines.
+
+    Each would need the session, and all WARC files.
+    """
+    known, shown = shared_frontier(layout.database), settings.browser.browser
+    if known is None or not (settings.fetch.login or shown != "off"):
         return
     from archiver.frontier.postgres_reading import machines_of  # noqa: PLC0415 - see above
 
     if others := [name for name in machines_of(known.address) if name != known.machine]:
+        crawled = f"runs on one machine, and {printable(', '.join(others), 200)} crawled too"
+        if settings.fetch.login:
+            raise ConfigError(
+                f"--login: a crawl that logs in {crawled}; leave it out here, and archive what is behind the login "
+                "with a crawl of its own"
+            )
         raise ConfigError(
-            f"--login: a crawl that logs in runs on one machine, and {printable(', '.join(others), 200)} crawled too; "
-            "leave it out here, and archive what is behind the login with a crawl of its own"
+            f"--browser {shown}: a crawl that shows pages {crawled}; crawl with --browser off, and run archiver look "
+            "--fetch on each machine at the end"
         )
 
 
-def settings_to_join(shared: SharedSettings, named: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings for a further machine; *named*: those in a file that the user names, perhaps with secrets."""
+def settings_to_join(shared: SharedSettings, named: dict[str, Any], given: dict[str, Any]) -> Settings:
+    """Return the settings for a further machine.
+
+    *named*: those in a file that the user names, perhaps with secrets. *given*: these, and the options.
+    """
     values = {**parse(shared.text, SOURCE), **named}
     missing = left_out(with_values(Settings(), values))
     if missing != shared.secrets:
@@ -60,7 +72,13 @@ def settings_to_join(shared: SharedSettings, named: dict[str, Any]) -> dict[str,
             f"the crawl sends secrets that the database does not hold ({printable(shared.secrets, 200)}); copy "
             "crawl.toml from a machine of the crawl, and name it: --config crawl.toml"
         )
-    return values
+    settings = with_values(Settings(), {**values, **given})
+    if (shown := settings.browser.browser) != "off":  # a view is answered from all WARC files of the crawl
+        raise ConfigError(
+            f"{settings.limits.frontier} holds a crawl that no further machine can join: with --browser {shown} it "
+            "runs on one machine only; to let others in, continue it there without: archiver resume DIR --browser off"
+        )
+    return settings
 
 
 def newest_settings(layout: Layout, own: dict[str, Any]) -> dict[str, Any]:

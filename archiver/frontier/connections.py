@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from archiver.frontier.events.notes import EventNotes
 
 ENTER = 60.0  # seconds in which another machine may begin a run
+FREED = 5.0  # seconds in which the server notices that a crawl was killed
 LOOK_AGAIN = 0.1  # seconds
 
 P = ParamSpec("P")
@@ -205,12 +206,19 @@ class Runs(Connections):
 
     async def begin_run(self, now: float) -> None:
         """Record that a run starts that no other machine can join; unpause hosts that the previous run paused."""
-        if not await self._on_writer(_may_run):
-            raise ArchiveError(
-                f"{self._name}: other crawlers use this database, and a crawl with --login or on Windows runs alone; "
-                "stop them first"
-            )
+        await self.run_alone()
         await self._write(self._begin(now))
+
+    async def run_alone(self) -> None:
+        """Keep other machines out until the frontier is closed. Raises `ArchiveError` if one crawls."""
+        end = time.monotonic() + FREED
+        while not await self._on_writer(lambda db: db.hold(machines.ALONE)):
+            if time.monotonic() > end:
+                raise ArchiveError(
+                    f"{self._name}: other crawlers use this database, and a crawl with --login or --browser or on "
+                    "Windows runs alone; stop them first"
+                )
+            await asyncio.sleep(LOOK_AGAIN)
 
     def _begin(self, now: float) -> Callable[[Connection], None]:
         act = partial(outcomes.begin, now=now)
@@ -222,8 +230,8 @@ class Runs(Connections):
         while (began := await self._on_writer(machines.enter, directory, files, self._begin(now))) is None:
             if time.monotonic() > end:
                 raise ArchiveError(
-                    f"{self._name}: in use by a crawl that no machine can join, because it has --login or runs on "
-                    f"Windows, or by another machine named {self.machine}; stop that crawl, or choose another --name"
+                    f"{self._name}: in use by a crawl that no machine can join (--login, --browser, or on Windows), or "
+                    f"by another machine named {self.machine}; stop that crawl, or choose another --name"
                 )
             await asyncio.sleep(LOOK_AGAIN)
         self._entered = True
@@ -315,9 +323,9 @@ class ViewRows(Runs):
         """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent."""
         return await self._write(views.add_links, found, ask)
 
-
-def _may_run(db: Connection) -> bool:
-    return db.hold(machines.ALONE)
+    async def note_unsent(self, address: str, ask: Ask, names: Sequence[str]) -> None:
+        """Note that the headers *names* of *ask* were not sent for the archived *address*; send them next time."""
+        await self._write(views.note_unsent, address, ask, names)
 
 
 def _clock_ahead(db: Connection) -> float:

@@ -89,6 +89,7 @@ LEFT JOIN leases ON leases.crawler = crawlers.id WHERE ended = 0 AND ends > {_NO
 GROUP BY crawlers.id, crawlers.name, ends ORDER BY crawlers.id LIMIT ?
 """  # noqa: S608 - constants
 _MACHINES = f"SELECT name, directory, {_NOW} - seen FROM machines ORDER BY joined, name LIMIT ?"  # noqa: S608 - a constant
+_ALL_NAMES = "SELECT name FROM machines UNION SELECT machine FROM warcs WHERE machine <> '' ORDER BY 1 LIMIT ?"
 _FILES = "SELECT machine, count(*), coalesce(sum(committed), 0) FROM warcs GROUP BY machine"
 
 
@@ -282,6 +283,11 @@ def settings_text(db: Reader) -> str:
     if row is None:
         raise ConfigError("the database holds no settings of its crawl; archiver resume DIR brings them")
     return str(row[0])
+
+
+def names(db: Reader) -> list[str]:
+    """Return the names of all machines: those that crawled together, and those that wrote WARC files alone."""
+    return [str(name) for (name,) in db.execute(_ALL_NAMES, (MOST,))]
 
 
 def accounts(db: Reader) -> list[MachineAccount]:

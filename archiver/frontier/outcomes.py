@@ -119,7 +119,8 @@ _SCRIPTS = """
 SELECT urls.seed, origin.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
 JOIN urls AS origin ON origin.id = urls.seed
 WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.status BETWEEN 200 AND 299
-  AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%') GROUP BY urls.seed ORDER BY urls.seed
+  AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%')
+GROUP BY urls.seed, origin.url ORDER BY urls.seed
 """
 _REFUSED_LINKS = """
 SELECT above.seed, count(*) FROM refusals JOIN urls AS above ON above.id = refusals.via

@@ -107,9 +107,9 @@ def settings_of(address: str) -> SharedSettings:
 
 
 def machines_of(address: str) -> list[str]:
-    """Return the names of the machines that have crawled with the database at *address*."""
+    """Return the names of the machines that have crawled with the database at *address*, together or alone."""
     with reading(address) as (db, started):
-        return [each.name for each in machines.accounts(db)] if started else []
+        return machines.names(db) if started else []
 
 
 class PostgresReader:

@@ -175,7 +175,7 @@ CREATE TABLE pattern_tallies (                         -- results of each patter
     released INTEGER NOT NULL DEFAULT 0                -- further barren visits that a person allows
 ) STRICT;
 
-CREATE TABLE asks (                                    -- what is sent for a URL that names a POST: see ask.py
+CREATE TABLE asks (                                    -- what scripts send: a POST, or headers of a GET; see ask.py
     url INTEGER PRIMARY KEY REFERENCES urls (id),
     ask TEXT    NOT NULL                               -- JSON
 ) STRICT;

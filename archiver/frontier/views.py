@@ -42,7 +42,16 @@ SELECT urls.url, views.need, views.pattern, views.rounds, coalesce((
     WHERE captures.url = views.url AND captures.language = '' ORDER BY captures.timestamp DESC LIMIT 1
 ), 0)
 FROM views JOIN urls ON urls.id = views.url
-WHERE views.state = 'due' AND views.url NOT IN (SELECT value FROM json_each(?)) ORDER BY views.need, views.url LIMIT ?
+WHERE views.state = 'due' AND urls.id NOT IN (SELECT value FROM json_each(?)) ORDER BY views.need, views.url LIMIT ?
+"""
+UNSENT = "scripts ask for it with headers that were not sent: "  # in the note of an archived URL, before their names
+_NOTE = """
+UPDATE urls SET note = CASE note WHEN '' THEN '' ELSE note || '; ' END || CAST(:note AS TEXT)
+WHERE url = :url AND state = 'archived' AND note NOT LIKE :known
+"""
+_ALL_UNSENT = """
+SELECT count(*), coalesce(min(urls.url), '') FROM asks JOIN urls ON urls.id = asks.url
+WHERE urls.state = 'archived' AND urls.note LIKE ?
 """
 SHOWN = "SELECT hosts.key, views.pattern, views.brought FROM views JOIN hosts ON hosts.id = views.host WHERE rounds > 0"
 COUNT = "SELECT count(*) FROM views WHERE state = 'due'"
@@ -78,6 +87,8 @@ class ViewTotals(NamedTuple):
     left_out: int = 0  # because views of similar pages brought nothing
     brought: int = 0  # URLs that only a browser found
     incomplete: int = 0  # pages that a replay will show incompletely, or whose view was cut short
+    unsent: int = 0  # URLs that are archived without the headers with which scripts ask for them …
+    such_as: str = ""  # … and one of them
 
 
 def add(db: Connection, settlements: Sequence[Settlement]) -> None:
@@ -108,7 +119,7 @@ def totals(db: Reader) -> ViewTotals:
         "count(*) FILTER (WHERE state = 'left out'), coalesce(sum(brought), 0), "
         "count(*) FILTER (WHERE state = 'done' AND (missing > 0 OR ended <> '')) FROM views"
     ).fetchone()
-    return ViewTotals(*row)
+    return ViewTotals(*row, *db.execute(_ALL_UNSENT, (f"%{UNSENT}%",)).fetchone())
 
 
 def save(db: Connection, results: Sequence[ViewResult]) -> None:
@@ -161,6 +172,13 @@ def add_links(db: Connection, found: Sequence[Found], ask: Ask | None = None) ->
     hosts, _ = url_queue.add_links(db, found)
     links.save_asks(db, ((new.url, ask) for new, _ in found))
     return hosts
+
+
+def note_unsent(db: Connection, address: str, ask: Ask, names: Sequence[str]) -> None:
+    """Note that the headers *names* of *ask* were not sent for the archived *address*; send them next time."""
+    links.save_asks(db, ((address, ask),))
+    note = UNSENT + ", ".join(names)
+    db.execute(_NOTE, {"note": note, "url": address, "known": f"%{UNSENT}%"})
 
 
 def captures(db: Connection, address: str) -> list[CaptureRow]:

@@ -139,6 +139,46 @@ def test_an_existing_package_stays(made: Path) -> None:
     assert valid(package)
 
 
+def view(url: str, text: str, number: int, *kinds: str) -> list[bytes]:
+    """Return the members of the records of a view of the page *url*, and of others by browsertrix, in these *kinds*."""
+    info = f'{{"url": "{url}", "ts": "2020-09-13T12:26:40.123Z", "title": "Shown: {text}"}}'.encode()
+    blocks = {"pageinfo": info, "text": text.encode()}
+    return [
+        member(
+            record(
+                "resource", blocks.get(kind, b"JPEG"), ("WARC-Target-URI", f"urn:{kind}:{url}"), number=number + place
+            )
+        )
+        for place, kind in enumerate(kinds)
+    ]
+
+
+def test_views_of_these_hosts_and_no_others(tmp_path: Path) -> None:
+    """Whatever file they are in, with the titles and texts that their pages showed, and those by browsertrix too."""
+    ours, theirs = ("pageinfo", "text", "view"), ("thumbnail", "fullPage", "fullPageFinal", "textFinal")
+    home, leaf = view(f"{A}/", "home", 10, *ours, *theirs), view(f"{SUB}/leaf", "leaf", 20, *ours)
+    shared, elsewhere = view(f"{B}/shared", "shared", 30, *ours, *theirs), view(f"{B}/?of={A}/", "odd", 40, *ours)
+    collection(tmp_path / "c", [*HOME, *ELSEWHERE, *LEAF], [*shared, *home, *elsewhere], [*leaf], [*shared], REPEATED)
+    ran = archiver("pack", "c", "--host", "*.a.example", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    package = tmp_path / "c.wacz"
+    assert valid(package)
+    assert {name: data for name, data in members(package).items() if name.startswith("archive/")} == {
+        "archive/hand-00000.warc.gz": b"".join([INFO, *HOME, ELSEWHERE[0], *LEAF]),
+        "archive/hand-00001.warc.gz": b"".join([INFO, *home]),
+        "archive/hand-00002.warc.gz": b"".join([INFO, *leaf]),
+        "archive/hand-00004.warc.gz": b"".join([INFO, *REPEATED]),
+    }
+    shown = [*pages(package), *pages(package, "extraPages")]
+    assert [(each["url"], each["title"], each["text"]) for each in shown] == [
+        (f"{A}/", "Shown: home", "home"),
+        (f"{SUB}/leaf", "Shown: leaf", "leaf"),
+    ]
+    listed = archiver("ls", "c.wacz", cwd=tmp_path).stdout.split()
+    expected = {f"urn:{kind}:{A}/" for kind in (*ours, *theirs)} | {f"urn:{kind}:{SUB}/leaf" for kind in ours}
+    assert {word for word in listed if word.startswith("urn:")} == expected
+
+
 def test_in_parts(made: Path) -> None:
     ran = archiver("pack", "c", "--host", "*.a.example", "--split", "1k", cwd=made.parent)
     assert ran.stdout.splitlines() == ["c-001.wacz", "c-002.wacz", "c-003.wacz", "c.json"], ran.stderr

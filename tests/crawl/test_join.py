@@ -204,7 +204,7 @@ def test_a_crawl_that_logs_in_runs_on_one_machine(
             copytree(tmp_path / "one", tmp_path / "copy", ignore=ignore_patterns("crawl.lock"))
             ran = archiver("resume", "copy", "--trust-settings", cwd=tmp_path)
             assert ran.returncode == ExitCode.STORAGE
-            assert "a crawl with --login or on Windows runs alone; stop them first" in ran.stderr.splitlines()[-1]
+            assert "or --browser or on Windows runs alone; stop them first" in ran.stderr.splitlines()[-1]
             gate.open()
             code, err = ended(first)
             assert code == ExitCode.DONE, err

@@ -7,6 +7,7 @@ a revisit is found by its digest: in this crawl, in earlier ones of the collecti
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -16,14 +17,17 @@ from archiver.collection.dedup_sources import OtherIndex
 from archiver.collection.earlier_crawls import rounds
 from archiver.collection.layout import Layout
 from archiver.collection.payload import read_answer
-from archiver.collection.records import record_at
+from archiver.collection.records import open_warc, record_at
 from archiver.errors import ArchiveError
 from archiver.frontier.captures import CaptureRow
 from archiver.frontier.dedup import ExternalIndex, Payloads
 from archiver.model import Profile
 from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import read_records
 
 MAX_EARLIER = 10  # crawls in which a payload is looked for
+NEAR = 8  # records among which the request for a response is found, when two writers wrote in turn
+LARGEST = 4 << 20  # bytes of a request
 MICRO = 1_000_000
 
 
@@ -53,6 +57,19 @@ class StoredAnswers:
         for folder, name, offset in self._places(capture):
             with suppress(ArchiveError, DamagedRecord, ValueError), record_at(folder, name, offset) as record:
                 return self._with_own_head(told_of(record, second), capture)
+        return None
+
+    def request_of(self, capture: CaptureRow) -> bytes | None:
+        """Return the request for *capture*, if it can be read; it is near the response."""
+        with (
+            suppress(ArchiveError, OSError, DamagedRecord),
+            open_warc(self._archive, capture.file)[1] as file,
+        ):
+            answer = ""
+            for record in islice(read_records(file, capture.offset), NEAR):
+                answer = answer or record.first("WARC-Record-ID") or ""
+                if record.type == "request" and answer in record.all("WARC-Concurrent-To"):
+                    return b"".join(record.pieces()) if (record.size or 0) <= LARGEST else None
         return None
 
     def _places(self, capture: CaptureRow) -> Iterator[tuple[Path, str, int]]:

@@ -125,6 +125,7 @@ class RequestContext:
     volatile: VolatileUrls
     posts: bool  # POST requests may be sent
     same: dict[str, str]  # the first URL asked for, by itself without what defeats caches
+    compared: set[str]  # URLs whose stored request was compared with the headers that scripts set
     added: AddedUrls
     answers: StoredAnswers
     thread: ThreadPoolExecutor  # which reads the answers
@@ -169,7 +170,30 @@ class PageRequests:
         self.asked[address] = None
         if told is None and await self._wanted(asked, address, ask):
             told = await self._stored(address)
+        if told is not None and ask is not None and not ask.posts:
+            await self._compare(address, ask)
         return None if told is None else part_of(asked, told)
+
+    async def _compare(self, address: str, ask: Ask) -> None:
+        """Note the headers of *ask* that were not sent for *address*, because it was asked for without them before.
+
+        Those that the user has set replace them.
+        """
+        context = self._context
+        if address in context.compared or len(context.compared) >= MAX_SAME:
+            return
+        context.compared.add(address)
+        capture = next(iter(await context.frontier.newest_captures(address)), None)
+        if capture is None:
+            return
+        loop = asyncio.get_running_loop()
+        request = await loop.run_in_executor(context.thread, context.answers.request_of, capture)
+        settings = context.rules.visit_rules.settings.of(url.origin(address))
+        own = {line.partition(":")[0].strip().lower() for line in settings.fetch.header}
+        lines = set((request or b"").partition(b"\r\n\r\n")[0].split(b"\r\n"))
+        unsent = [name for name, value in ask.fields if f"{name}: {value}".encode() not in lines]
+        if request is not None and (names := [name for name in unsent if name.lower() not in own]):
+            await context.frontier.note_unsent(address, ask, names)
 
     def _same(self, address: str) -> str:
         """Return the URL that was asked for before, and differs from *address* only in what defeats caches.

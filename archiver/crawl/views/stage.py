@@ -47,10 +47,6 @@ log = logging.getLogger(__name__)
 def check_browser(settings: Settings) -> None:
     """Raise `ConfigError` if a crawl with *settings*, which show pages, cannot do that on this machine."""
     option = f"--browser {settings.browser.browser}"
-    if settings.limits.frontier:
-        raise ConfigError(
-            f"{option} does not work with --frontier; crawl with --browser off, then run archiver look --fetch"
-        )
     command = find("")
     if why := why_no_namespace():
         raise ConfigError(
@@ -139,7 +135,7 @@ class PageViews:
             self._sample.ended(host, shape, brought=bool(brought))
         with ThreadPoolExecutor(1, "views") as thread, self._answers as answers:
             posts, same = self._settings.browser_post == "on", dict[str, str]()
-            kept = self._held, self._volatile, posts, same, self.added, answers, thread, changed
+            kept = self._held, self._volatile, posts, same, set[str](), self.added, answers, thread, changed
             context = RequestContext(self._frontier, self._rules, self._clock, self._settings.browser_patience, *kept)
             async with asyncio.TaskGroup() as group:
                 polling = group.create_task(self._held.poll())

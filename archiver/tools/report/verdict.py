@@ -184,6 +184,12 @@ def _browser(verdict: Verdict) -> Iterator[Finding]:
     if verdict.views.due and verdict.run is not None and verdict.run.ended:
         words = humanize.count(verdict.views.due, "page is", "pages are")
         yield Finding("browser", f"{words} still to be shown in a browser", resume_command(verdict.run), "continue")
+    if verdict.views.unsent:
+        one = verdict.views.such_as
+        words = humanize.count(verdict.views.unsent, "URL was", "URLs were")
+        words += f" archived without headers that scripts set, such as {_short(one)}"
+        command = f"archiver explain DIR {quote(one)}" if len(one) <= LONGEST_EXAMPLE else ""
+        yield Finding("browser", words, command, "see which; archiver retry sends them")
     for seed, scripts in () if verdict.views.shown else verdict.scripted[:MAX_SCRIPTED]:
         words = f"{printable(seed)} has {humanize.count(scripts, 'script')} and hardly any links"
         meaning = "show pages in Chromium, and fetch what they ask for"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from archiver import url
-from archiver.browser.page_info import PAGE_INFO, TEXT, VIEW
+from archiver.browser.page_info import page_of
 from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings, names
 from archiver.collection.reindex import rebuild
@@ -174,18 +174,16 @@ class _Sieve:
 
     def _takes(self, record: Record) -> bool:
         if target := target_of(record):
-            if self._wanted.covers(_page_of(target)):
+            if self._wanted.covers(_url_of(target)):
                 self._ids.append(record.first("WARC-Record-ID") or "")
                 return True
             return record.type in ("response", "resource") and record.offset in self._originals
         return any(name in self._ids for name in (*record.all("WARC-Concurrent-To"), *record.all("WARC-Refers-To")))
 
 
-def _page_of(target: str) -> str:
+def _url_of(target: str) -> str:
     """Return the URL to which the record with the URI *target* belongs: mostly itself."""
-    if target.startswith(LOOKUP):
-        return f"http://{target.removeprefix(LOOKUP)}/"
-    return next((target.removeprefix(each) for each in (VIEW, TEXT, PAGE_INFO) if target.startswith(each)), target)
+    return f"http://{target.removeprefix(LOOKUP)}/" if target.startswith(LOOKUP) else page_of(target)
 
 
 def _copy(path: Path, target: Path, sieve: _Sieve) -> None:
