@@ -334,10 +334,6 @@ def test_what_cannot_be_shown(tmp_path: Path, site: RawServer) -> None:
         (("--browser", "some"), "'some' is not"),
         (("--browser-share", "0"), "is not a whole number from 1 to 100, such as 20%"),
         (("--browser-share", "101%"), "is not a whole number from 1 to 100, such as 20%"),
-        (
-            ("--browser", "auto", "--frontier", "postgresql://localhost/x"),
-            "--browser auto does not work with --frontier",
-        ),
     ):
         ran = archiver("crawl", site.url(), *OPTIONS, *words, cwd=tmp_path)
         assert ran.returncode == ExitCode.USAGE, ran.stderr
