@@ -8,6 +8,7 @@ soon as half of that room is used, hosts that have not answered quickly yet get 
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -99,6 +100,7 @@ class Requests:
         self._most_slow = most.slow
         self._under_way: dict[Task, ActiveRequest] = {}
         self._slow = 0
+        self._slow_of: Counter[int] = Counter()  # by host
         self._looked = 0.0
         self.stopped = False  # no request starts any more
 
@@ -136,10 +138,10 @@ class Requests:
     def _set_slow(self, each: ActiveRequest) -> None:
         """Stop counting a request, if there is room for one more slow one."""
         self._schedule.host(each.host).proven = False
-        same = sum(other.slow and other.host == each.host for other in self._under_way.values())
-        if self._slow < self._most_slow and same < max(1, self._most_slow // SHARE):
+        if self._slow < self._most_slow and self._slow_of[each.host] < max(1, self._most_slow // SHARE):
             each.slow = True
             self._slow += 1
+            self._slow_of[each.host] += 1
 
     @property
     def any(self) -> bool:
@@ -185,7 +187,11 @@ class Requests:
             yield task, here
         finally:
             del self._under_way[task]
-            self._slow -= here.slow
+            if here.slow:
+                self._slow -= 1
+                self._slow_of[here.host] -= 1
+                if not self._slow_of[here.host]:
+                    del self._slow_of[here.host]
 
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):

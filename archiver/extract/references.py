@@ -34,7 +34,7 @@ _BELOW = re.compile(
     re.ASCII,
 )
 _REMEMBERED = 256  # characters of a reference and its base up to which the link is cached
-_ADDRESS = itemgetter(0)  # of a link
+_ADDRESS, _CONTEXT = itemgetter(0), itemgetter(2)  # of a link
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _NO_BASE = ("http", "https", "data", "javascript")  # an unparsable base with one of these schemes is ignored
@@ -48,6 +48,8 @@ References = tuple[Reference, ...]
 
 def refreshes_itself(address: str, links: Links) -> bool:
     """Return True if the page at *address* asks to be loaded again and has few links, as a page that tests cookies."""
+    if REFRESH not in map(_CONTEXT, links.links):  # as on most pages
+        return False
     if not any(link.context == REFRESH and link.url == address for link in links.links):
         return False
     others = (link for link in links.links if link.hop is Hop.LINK and link.url != address)

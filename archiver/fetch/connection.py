@@ -1,13 +1,7 @@
-"""Connections in aiohttp's protocol, whose bytes go to our own framer. Only this file uses aiohttp's internals.
+"""Connections, whose bytes go to our own framer, and the pool in which they wait for their next exchange.
 
-aiohttp brings the resolver, the protocol and the TLS contexts, aiohappyeyeballs the race between addresses. aiohttp's
-connector does not connect: after an invalid certificate it goes on to the next address, which may be silent. Its HTTP
-parser never sees a byte: it rejects responses that real servers send, and it can assign a response to the wrong URL.
-Idle connections wait in our own pool. If there is no name to resolve and no TLS, the event loop connects directly.
-
-We hook into aiohttp at three places: `ThreadedResolver._loop` looks names up, `ResponseHandler` is our protocol, and
-`_get_ssl_context` returns the TLS context. `tests/edges/test_aiohttp_seams.py` fails if an upgrade of aiohttp changes
-one of them.
+The event loop connects; aiohappyeyeballs brings the race between several addresses. No HTTP library is involved: those
+reject responses that real servers send, can assign a response to the wrong URL, and take long to import.
 
 Invariants: the guard has accepted the other end of every connection that is used; behind a proxy that resolves names,
 the name. Connections are kept by origin, which always leads to the same proxy. Bytes that arrive on a used
@@ -25,22 +19,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
-import aiohttp
 from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest
-from yarl import URL
 
 from archiver import url
 from archiver.clock import AwakeClock, SharedTimers
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.errors import Failure, FetchError, ShortageError
-from archiver.fetch.connection_errors import translated
+from archiver.fetch.connection_errors import UnresolvedError, translated
 from archiver.fetch.dns import (
     GuardedResolver,
     Lookups,
     RememberingResolver,
     SharedLookup,
+    SystemResolver,
     remember,
 )
 from archiver.fetch.name_servers import NameServers
@@ -52,20 +43,25 @@ from archiver.fetch.wire import UNVERIFIED, IdleConnections, Wire, is_cut_off
 from archiver.storage import allowed
 
 UNCLOSED = "the TLS connection ended without close_notify, so the response may be incomplete"
-TIMER_TOLERANCE = 0.5  # seconds by which aiohttp's timers may be early
+TIMER_TOLERANCE = 0.5  # seconds by which timers may be early
 CLOSE_TIMEOUT = 1.0  # seconds for aborted connections to report that they are closed; usually at once
 IDLE_SHARE = 4  # idle connections get one file descriptor in this many
 MAX_TUNNELS = 4  # addresses of a host that are tried through a proxy, one after the other
-MAX_KNOWN = 4096  # origins with remembered state …
-MAX_REQUESTS = 256  # … and with cached connection settings: a few KB each, quickly rebuilt
+MAX_KNOWN = 4096  # origins with remembered state
 
 
-class RawProtocol(ResponseHandler):
-    """aiohttp's client protocol without its parser: bytes go to the wire that uses the connection."""
+class RawProtocol(asyncio.Protocol):
+    """The protocol of a connection: bytes go to the wire that uses it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, pool: "ConnectionPool") -> None:
-        super().__init__(loop)
+    __slots__ = (
+        *("_closed", "answer", "early", "exchanges", "origin", "pool", "proxy", "raw_transport", "site", "transport"),
+        *("wire", "__weakref__"),
+    )
+
+    def __init__(self, pool: "ConnectionPool") -> None:
         self.pool = pool
+        self.transport: asyncio.Transport | None = None  # until we close it
+        self._closed: asyncio.Future[None] | None = None
         self.wire: Wire | None = None
         self.origin = ""
         self.answer: SharedLookup | None = None  # the DNS answer that led here
@@ -77,8 +73,7 @@ class RawProtocol(ResponseHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is established (with TLS: and verified)."""
-        super().connection_made(transport)
-        self.raw_transport = cast(asyncio.Transport, transport)
+        self.transport = self.raw_transport = cast(asyncio.Transport, transport)
         self.pool.alive.add(self)
         self.pool.last_activity = time.monotonic()
 
@@ -89,7 +84,6 @@ class RawProtocol(ResponseHandler):
             self.wire.received(data)
         elif self.exchanges:
             self.pool.distrust(self.origin)
-            self.force_close()
             self.abort()
         else:
             self.early.append(data)
@@ -109,9 +103,28 @@ class RawProtocol(ResponseHandler):
             self.wire.end(
                 exc or (None if self.wire.ended else self._cut_off())
             )  # uvloop does not call eof_received before
-        super().connection_lost(exc)
-        self._exception = None  # aiohttp's own queue is not read
+        self.transport = None
         self.pool.alive.discard(self)
+        if self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
+
+    def closed(self) -> "asyncio.Future[None]":
+        """Return a future that is done when the connection has ended."""
+        if self._closed is None:
+            self._closed = asyncio.get_running_loop().create_future()
+        return self._closed
+
+    def close(self) -> None:
+        """Close the connection when all bytes are sent."""
+        if self.transport is not None:
+            self.transport.close()
+            self.transport = None
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+            self.transport = None
 
 
 class ConnectionPool:
@@ -140,16 +153,13 @@ class ConnectionPool:
         self.idle = IdleConnections(loop, allowed() / IDLE_SHARE)
         self.last_activity = float("-inf")  # `time.monotonic()` of the last network activity
         lookups = lookups or Lookups()
-        system = aiohttp.ThreadedResolver()
-        system._loop = lookups  # type: ignore[assignment]  # noqa: SLF001  it uses only the two look-ups of a loop
+        system = SystemResolver(lookups)
         servers = name_servers(common)
         names = NameServers(servers, system, timeouts.longest_look_up()) if servers else system
         self._resolver = GuardedResolver(guard, names, given)
         self._names = RememberingResolver(self._resolver, lookups)
         self.alive: set[RawProtocol] = set()
-        self._new_protocol = partial(RawProtocol, loop, self)
-        self._connector = aiohttp.TCPConnector(limit=0, resolver=self._names)
-        self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
+        self._new_protocol = partial(RawProtocol, self)
         self._unverified: OrderedDict[str, None] = OrderedDict()
         self._distrusted: OrderedDict[str, None] = OrderedDict()
 
@@ -190,8 +200,7 @@ class ConnectionPool:
             return ""
         if (address := spelled_address(host)) is not None:
             return str(address)
-        whole = URL(origin + "/", encoded=True)
-        return await self._names.first(whole.raw_host or host, whole.port or 0, self._family(origin, proxy))
+        return await self._names.first(*_place(origin), self._family(origin, proxy))
 
     def distrust(self, origin: str) -> None:
         """Allow one exchange per connection to *origin* from now on: it sent data that no request asked for."""
@@ -206,9 +215,8 @@ class ConnectionPool:
         self.awake.close()
         self.pauses.close()
         self.idle.close()
-        await self._connector.close(abort_ssl=True)
         await self._names.close()
-        leaving = [closed for protocol in self.alive if (closed := protocol.closed) is not None]
+        leaving = [protocol.closed() for protocol in self.alive]
         for protocol in self.alive:
             if protocol.raw_transport is not None:
                 protocol.raw_transport.abort()
@@ -230,7 +238,6 @@ class ConnectionPool:
         except ssl.SSLCertVerificationError:
             # An archive stores what the site sends, with or without a valid certificate. A note records the failure.
             remember(self._unverified, origin, None)
-            self._requests.pop(origin, None)
             return await self._connect_new(origin)
 
     async def _connect_new(self, origin: str) -> Wire:
@@ -244,7 +251,7 @@ class ConnectionPool:
             notes = (*notes, f"proxy:{proxy.name}")
             protocol, release = await self._connect_by_proxy(proxy, origin, host)
         elif is_direct:
-            protocol, release = await self._connect_directly(origin, host)
+            protocol, release = await self._connect_directly(origin)
         else:
             protocol, release = await self._connect_by_name(origin)
         if protocol.transport is None:
@@ -259,27 +266,25 @@ class ConnectionPool:
             raise
         return wire.lend()
 
-    async def _connect_directly(self, origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
+    async def _connect_directly(self, origin: str) -> tuple[RawProtocol, Callable[[], None]]:
         """Connect to an address: no name to resolve, no TLS."""
-        number = origin[len("http://") + len(host) + 1 :]
         async with asyncio.timeout(self._timeouts.connect(origin)):
             _, protocol = await self._loop.create_connection(
-                self._new_protocol, host.strip("[]"), int(number or 80), local_addr=self._ends.of(origin).place
+                self._new_protocol, *_place(origin), local_addr=self._ends.of(origin).place
             )
         return protocol, protocol.close
 
     async def _connect_by_proxy(self, proxy: Proxy, origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
         """Connect through *proxy*; for plain HTTP to the proxy itself, if its kind is http."""
         self._guard.check_name(host)
-        request = self._request_to(origin)
-        name, port = request.url.raw_host or host.strip("[]"), request.url.port or 0
+        name, port = _place(origin)
         spelled, patience = spelled_address(host), self._timeouts.connect(origin)
         if proxy.forwards(origin):
             protocol = await self._reach_proxy(proxy, patience, self._ends.of(origin))
             site = str(spelled) if spelled is not None else None
         else:
             tunnel, site = await self._tunnel(proxy, origin, name, port)
-            context = self._connector._get_ssl_context(request)  # noqa: SLF001  the one for direct connections
+            context = self._context(origin)  # the one for direct connections
             try:
                 async with asyncio.timeout(patience):
                     _, protocol = await self._loop.create_connection(
@@ -328,14 +333,13 @@ class ConnectionPool:
         return protocol
 
     async def _connect_by_name(self, origin: str) -> tuple[RawProtocol, Callable[[], None]]:
-        request, end = self._request_to(origin), self._ends.of(origin)
-        name, port = request.url.raw_host or "", request.url.port or 0
+        (name, port), end = _place(origin), self._ends.of(origin)
         longest, patience = self._timeouts.look_up(origin), self._timeouts.connect(origin)
         async with asyncio.timeout(patience if longest is None else None) as limit:
-            places = await self._places(request, end.family, longest)
+            places = await self._places(name, port, end.family, longest)
             if longest is not None:  # the connection has a limit of its own
                 limit.reschedule(self._loop.time() + patience)
-            context = self._connector._get_ssl_context(request)  # noqa: SLF001  see the module docstring
+            context = self._context(origin)
             connect = partial(
                 self._loop.create_connection,
                 self._new_protocol,
@@ -347,27 +351,25 @@ class ConnectionPool:
         return protocol, protocol.close
 
     async def _places(
-        self, request: ClientRequest, family: socket.AddressFamily, longest: float | None
+        self, name: str, port: int, family: socket.AddressFamily, longest: float | None
     ) -> Sequence[AddrInfoType]:
-        """Return the addresses for *request* in the form of `getaddrinfo`."""
-        name, port = request.url.raw_host or "", request.url.port or 0
+        """Return the addresses of *name* in the form of `getaddrinfo`."""
         if spelled_address(name) is not None:
             return addr_to_addr_infos((name, port)) or ()
         try:
             found = await self._names.resolve(name, port, family, longest)
         except OSError as error:
-            raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
+            raise UnresolvedError(name, error) from error
         return [place for each in found for place in addr_to_addr_infos((each["host"], port)) or ()]
 
-    def _request_to(self, origin: str) -> ClientRequest:
-        """Return what aiohttp needs to know of *origin*."""
-        request = self._requests.get(origin)
-        if request is None:
-            request = ClientRequest(
-                "GET",
-                URL(origin + "/", encoded=True),
-                loop=self._loop,
-                ssl=self._tls.of(origin, verified=origin not in self._unverified),
-            )
-            remember(self._requests, origin, request, MAX_REQUESTS)
-        return request
+    def _context(self, origin: str) -> ssl.SSLContext | None:
+        """Return the TLS context for *origin*; None without TLS."""
+        return self._tls.of(origin, verified=origin not in self._unverified)
+
+
+def _place(origin: str) -> tuple[str, int]:
+    """Return the host of *origin*, an IPv6 address without brackets, and its port."""
+    scheme, _, authority = origin.partition("://")
+    host = url.host(f"{origin}/")
+    number = authority[len(host) + 1 :]
+    return host.strip("[]"), int(number or (443 if scheme == "https" else 80))

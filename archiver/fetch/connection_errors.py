@@ -6,13 +6,21 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import aiohttp
-
 from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
 from archiver.fetch.name_servers import NameServerError
 
+
+class UnresolvedError(Exception):
+    """The *host* has no address, because of *cause*."""
+
+    def __init__(self, host: str, cause: OSError) -> None:
+        super().__init__(host, cause)
+        self.host = host
+        self.cause = cause
+
+
 _FAILURES: Mapping[type[Exception], Failure] = {
-    aiohttp.ClientConnectorDNSError: Failure.DNS,
+    UnresolvedError: Failure.DNS,
     ssl.SSLError: Failure.TLS,
     TimeoutError: Failure.TIMEOUT,
     ConnectionResetError: Failure.DISCONNECT,
@@ -38,7 +46,7 @@ def translated() -> Iterator[None]:
 def _shortage(error: Exception) -> int | None:
     """Return the error number if this machine, not the site, is at fault: it has run out of a resource."""
     cause = error
-    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it failed
+    if isinstance(error, UnresolvedError):  # the resolver does not say why it failed
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as refused:
@@ -50,8 +58,8 @@ def _reason(failure: Failure, error: Exception) -> str:
     if failure is Failure.TIMEOUT:
         return "no connection within the time limit"
     if failure is Failure.DNS:
-        if isinstance(error, aiohttp.ClientConnectorDNSError):
-            return unresolved(error.host, error.os_error)
+        if isinstance(error, UnresolvedError):
+            return unresolved(error.host, error.cause)
         return "host name does not resolve"
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
         return os.strerror(error.errno)

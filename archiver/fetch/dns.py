@@ -12,6 +12,7 @@ import asyncio
 import errno
 import queue
 import socket
+import sys
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -21,19 +22,21 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from archiver.errors import Failure, FetchError
 from archiver.fetch.connection_errors import unresolved
-from archiver.fetch.name_servers import entry
+from archiver.fetch.name_servers import Resolver, entry
 from archiver.fetch.network import LONGEST_LOOK_UP, GivenAddresses, family_name
-from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.private_networks import AddressGuard, ResolveResult
 from archiver.model import Lookup
 
 MOST = 128  # concurrent look-ups; each blocks a thread until the name server answers …
 RESERVED = 32  # … and this many are reserved for names that were found before
 PER_DOMAIN = 4  # concurrent look-ups for one registered domain
 MAX_ADDRESSES = 8  # of a host that connections try
+
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
+IPV6_PLACE = 4  # parts of an IPv6 address with its port: a Python without IPv6 gives raw bytes in place of an address
+ONLY_USABLE = socket.AI_ADDRCONFIG & getattr(socket, "AI_MASK", ~0)
 
 Domains = Callable[[], Callable[[str], str]]
 Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
@@ -206,10 +209,41 @@ class SharedLookup:
         return lookup
 
 
-class GuardedResolver(AbstractResolver):
+class SystemResolver:
+    """The resolver of this machine, asked in the threads of *lookups*."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the addresses of *host*, of families that this machine has an address of; OSError without any."""
+        options: dict[str, int] = {"type": socket.SOCK_STREAM, "family": family, "flags": ONLY_USABLE}
+        try:
+            found = await self._lookups.getaddrinfo(host, port, **options)
+        except socket.gaierror:
+            if sys.platform != "win32" or host.rstrip(".").lower() != "localhost":  # Windows knows it without a network
+                raise
+            found = await self._lookups.getaddrinfo(host, port, **options | {"flags": 0})
+        addresses = [place for kind, _, _, _, place in found if kind in FAMILIES and isinstance(place[0], str)]
+        return [entry(host, await self._spelled(place), port) for place in addresses]
+
+    async def _spelled(self, place: tuple[Any, ...]) -> str:
+        """Return the address in *place*, with its zone if it has one."""
+        if len(place) == IPV6_PLACE and place[3]:
+            name, _ = await self._lookups.getnameinfo(place, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)
+            return str(name)
+        return str(place[0])
+
+    async def close(self) -> None:
+        """Do nothing: the threads belong to the look-ups."""
+
+
+class GuardedResolver:
     """A resolver that returns only the addresses that the guard allows: those *given* by the user, or looked up."""
 
-    def __init__(self, guard: AddressGuard, resolver: AbstractResolver, given: GivenAddresses | None = None) -> None:
+    def __init__(self, guard: AddressGuard, resolver: Resolver, given: GivenAddresses | None = None) -> None:
         self._guard = guard
         self._resolver = resolver
         self._given = given or GivenAddresses(())
@@ -246,13 +280,13 @@ class GuardedResolver(AbstractResolver):
         await self._resolver.close()
 
 
-class RememberingResolver(AbstractResolver):
+class RememberingResolver:
     """Caches the answers of another resolver and shares concurrent look-ups; close it.
 
     All look-ups go through *lookups*, which limits them.
     """
 
-    def __init__(self, resolver: AbstractResolver, lookups: Lookups) -> None:
+    def __init__(self, resolver: Resolver, lookups: Lookups) -> None:
         self._resolver = resolver
         self._lookups = lookups
         self._found: OrderedDict[Key, tuple[float, list[ResolveResult]]] = OrderedDict()  # with the time they expire

@@ -10,25 +10,35 @@ import errno
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
-
-from aiohttp.abc import AbstractResolver, ResolveResult
+from typing import Any, Protocol
 
 from archiver.config.addresses import NameServer
-from archiver.fetch.private_networks import is_localhost
+from archiver.fetch.private_networks import ResolveResult, is_localhost
 
 PATIENCE = 1.0  # seconds that the addresses of one family wait for those of the other
 DISCARD = 9  # the port of a service that does not matter: no packet is sent
+
+
+class Resolver(Protocol):
+    """Looks names up."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the addresses of *host*; raise OSError if there are none."""
+
+    async def close(self) -> None:
+        """End what it has begun."""
 
 
 class NameServerError(OSError):
     """The DNS servers answer with errors; the message names them."""
 
 
-class NameServers(AbstractResolver):
+class NameServers:
     """Looks names up by *servers*, which get *seconds* for each; *system* knows this machine's own names."""
 
-    def __init__(self, servers: Sequence[NameServer], system: AbstractResolver, seconds: float) -> None:
+    def __init__(self, servers: Sequence[NameServer], system: Resolver, seconds: float) -> None:
         self._servers = servers
         self._system = system
         self._seconds = seconds

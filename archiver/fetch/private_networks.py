@@ -16,17 +16,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TypedDict
 
 from archiver import url
 from archiver.errors import Failure, FetchError
 
-if TYPE_CHECKING:
-    from aiohttp.abc import ResolveResult
-
-
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+
+
+class ResolveResult(TypedDict):
+    """An address of a host, as resolvers return it."""
+
+    hostname: str
+    host: str  # the address
+    port: int
+    family: int
+    proto: int
+    flags: int
+
 
 # (network, description): the first network that contains an address describes it.
 SPECIAL_V4 = tuple(
@@ -243,7 +251,7 @@ class AddressGuard:
             name = normalized_host(host)
             raise FetchError(Failure.PRIVATE, f"{name} is a name of private networks; {REMEDY.format(host=name)}")
 
-    def choose(self, host: str, found: "list[ResolveResult]") -> "list[ResolveResult]":
+    def choose(self, host: str, found: list[ResolveResult]) -> list[ResolveResult]:
         """Return the entries of *found* that are allowed for *host*; refuse *host* if there is none."""
         allowed = [each for each in found if self._is_allowed(host, each["host"])]
         if found and not allowed:

@@ -2,7 +2,7 @@
 
 A client certificate goes to hosts that match its pattern, and only if the certificate of the host is valid: without a
 check, anyone could pose as the host and be shown who we are. `--insecure-secrets HOST` permits it. Hosts without
-settings of their own get the contexts of aiohttp, which are made once.
+settings of their own share two contexts. Each context is made with the first connection that needs it.
 
 TLS 1.0 and 1.1 need OpenSSL's security level 0, which also permits short keys and SHA-1.
 """
@@ -15,6 +15,7 @@ import stat
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,16 @@ class TlsContexts:
         self._contexts: dict[_Kind, ssl.SSLContext] = {}
         self._withheld: set[str] = set()  # hosts that did not get a certificate, already warned about
 
-    def of(self, origin: str, *, verified: bool) -> ssl.SSLContext | bool:
-        """Return the context for *origin*; False or True: the usual one, which checks certificates if *verified*.
+    def of(self, origin: str, *, verified: bool) -> ssl.SSLContext | None:
+        """Return the context for *origin*, which checks certificates if *verified*; None without TLS.
 
         Raises `FetchError` if a file cannot be read any more.
         """
+        if not origin.startswith("https://"):
+            return None
         tls = self._settings.of(origin).tls
-        if tls == DEFAULT or not origin.startswith("https://"):
-            return verified
+        if tls == DEFAULT:
+            return _usual_context(verified=verified)
         cert = next((cert for cert in tls.client_cert if cert.covers(origin)), None)
         if cert is not None and not self._guard.may_send_secrets(origin, verified=verified):
             self._warn_withheld(origin)
@@ -131,6 +134,18 @@ def _check(tls: TlsSettings, where: str) -> None:
                 _context(_Kind(tls.ca_file, tls.system_ca, tls.tls_min, tls.tls_max, cert, verified=True))
     except ConfigError as error:
         raise ConfigError(f"{where}{error}") from None
+
+
+@cache
+def _usual_context(*, verified: bool) -> ssl.SSLContext:
+    if verified:
+        context = ssl.create_default_context()
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.options |= ssl.OP_NO_SSLv2 | ssl.OP_NO_SSLv3 | ssl.OP_NO_COMPRESSION
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(("http/1.1",))
+    return context
 
 
 def _context(kind: _Kind) -> ssl.SSLContext:

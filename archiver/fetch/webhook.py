@@ -10,8 +10,10 @@ import base64
 import binascii
 import hmac
 from collections.abc import Mapping
+from typing import cast
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 
 from archiver import __version__, url
 from archiver.errors import ConfigError, FetchError
@@ -54,7 +56,9 @@ async def post(address: str, headers: Mapping[str, str], body: bytes, guard: Add
     """
     guard.check(url.host(address))
     resolver = GuardedResolver(guard, aiohttp.ThreadedResolver())
-    connector = aiohttp.TCPConnector(resolver=resolver, force_close=True, limit=1, use_dns_cache=False)
+    connector = aiohttp.TCPConnector(
+        resolver=cast(AbstractResolver, resolver), force_close=True, limit=1, use_dns_cache=False
+    )
     session = aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -74,7 +74,7 @@ class Wire:
         self.awake = protocol.pool.awake
         self._pool = protocol.pool
         self._protocol = protocol
-        self._release = release  # closes the connection and aiohttp's state for it
+        self._release = release  # closes the connection
         self._transport = cast(asyncio.Transport, protocol.transport)
         self._loop = asyncio.get_running_loop()
         self._poll: select.poll | None = None

@@ -285,9 +285,11 @@ class Traps:
 
     def _in_maze(self, page: PageEvidence, new: Sequence[str]) -> bool:
         """Return True if *page* is one of very many in its directory that lead only to URLs not named before."""
+        if len(new) < 2:
+            return False
         home = f"{url.origin(page.url)}/"
-        others = sum(lead not in {home, page.url} for lead in page.leads)
-        if len(new) < 2 or len(new) < others:
+        others = len(page.leads) - page.leads.count(home) - page.leads.count(page.url) * (page.url != home)
+        if len(new) < others:
             return False
         place = home + page.url[len(home) :].partition("?")[0].rpartition("/")[0].partition("/")[0]
         if len(self._mazes) < MOST_PATTERNS:

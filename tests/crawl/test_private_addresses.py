@@ -8,12 +8,12 @@ import select
 import socket
 from pathlib import Path
 
-import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from archiver.config.settings import with_values
 from archiver.config.toml import render
+from archiver.fetch.name_servers import Resolver
+from archiver.fetch.private_networks import ResolveResult
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
 from fixtures.command import archiver
@@ -110,7 +110,7 @@ def test_no_spelling_of_an_address_gets_through(tmp_path: Path) -> None:
     assert refused == [(len(spelled),)]
 
 
-class Names(AbstractResolver):
+class Names(Resolver):
     """Every name leads to this machine, by its first or its second address."""
 
     async def resolve(
@@ -125,7 +125,7 @@ class Names(AbstractResolver):
 
 def test_names_that_lead_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that leads inside is asked only where a person names it, be it that of a seed or not."""
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", Names)
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: Names())
     with RawServer() as server, socket.create_server((INSIDE, server.port)) as listener:
         away = server.url("/dot.gif", "printer.example")
         server.routes = {"/": ok(page("Front", ["/next"], [away])), "/next": ok(page("Next"))}

@@ -11,9 +11,7 @@ import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
-import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 from cdxj_indexer.main import CDXJIndexer
 from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
@@ -25,7 +23,8 @@ from archiver.crawl import commit, metadata_warc
 from archiver.crawl.metadata_warc import MetadataPart, MetadataWarc
 from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.dns import GuardedResolver
-from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.name_servers import Resolver
+from archiver.fetch.private_networks import AddressGuard, ResolveResult
 from archiver.model import ExitCode
 from fixtures.archives import resources, rows, warcs
 from fixtures.command import archiver
@@ -40,7 +39,7 @@ RECORDS = (
 PLACE = "metadata://archiver.invalid/crawl/"
 
 
-class Names(AbstractResolver):
+class Names(Resolver):
     """Every name leads to this machine; some by a second address too, at which nobody answers."""
 
     asked: tuple[str, ...] = ()
@@ -89,7 +88,7 @@ def one_writer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_look_ups_and_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up once, before the first visit that used it; the same index live, restored, rebuilt and by others."""
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", Names)
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: Names())
     directory, scratch = tmp_path / "c", tmp_path / "theirs"
     Names.asked = ()
     with RawServer() as server:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from archiver.crawl.rules import owners
@@ -88,7 +87,7 @@ def test_silent_name_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """300 names, of one domain and of many, never get an answer; the honest names get theirs."""
     silent = [f"http://{name}/" for n in range(150) for name in (f"n{n}.mute.example", f"www.mute{n}.example")]
     names = Names(lambda name: [HONEST], lambda name: "mute" in name)
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: names)
     with RawServer(honest(), hosts=(HONEST,)) as server:
         seeds = [*silent, *(server.url(f"/p{n}", f"honest{n}.example") for n in range(PAGES))]
         crawled(tmp_path, seeds, allow_private=(HONEST,), max_time=12.0)
@@ -101,7 +100,7 @@ def test_requests_count_as_soon_as_they_are_handed_out(tmp_path: Path, monkeypat
     """Many are handed out in one step, before any of them runs; new hosts still get half of the slots at most."""
     slots = slow = 8
     names = Names(lambda name: [HONEST], lambda name: "mute" in name)
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: names)
     with RawServer(honest(), hosts=(HONEST,)) as server:
         seeds = [server.url("/p0", "honest.example"), *(f"http://www.mute{n}.example/" for n in range(60))]
         chosen = {"concurrency": slots, "slow_concurrency": slow, "max_time": 5.0}  # no look-up is given up before that

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from archiver.config.host_rules import HostRule
@@ -57,7 +56,7 @@ def most_in_a_second(server: RawServer) -> int:
 def test_names_of_one_server_share_a_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: Callable[[str], list[str]], way: str
 ) -> None:
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(where))
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: Names(where))
     with RawServer(hosts=("127.0.0.1", *SEVERAL), otherwise=ok(PIXEL, "image/gif")) as server:
         away = [server.url("/dot.gif", name.format(number)) for number in range(COUNT)]
         if way == "redirect":
@@ -73,7 +72,7 @@ def test_names_of_one_server_share_a_rate(
 
 
 def test_a_restart_does_not_begin_the_window_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(at_one_address))
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: Names(at_one_address))
     with RawServer(hosts=("127.0.0.1", *SEVERAL), otherwise=ok(PIXEL, "image/gif")) as server:
         away = [server.url("/dot.gif", f"i.victim{number}.example") for number in range(COUNT)]
         server.routes = {"//127.0.0.1/": ok(page("Front", images=away))}
@@ -84,7 +83,7 @@ def test_a_restart_does_not_begin_the_window_anew(tmp_path: Path, monkeypatch: p
 
 
 def test_a_rate_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(at_one_address))
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: Names(at_one_address))
     with RawServer(hosts=("127.0.0.1", *SEVERAL), otherwise=ok(PIXEL, "image/gif")) as server:
         away = [server.url("/dot.gif", f"i{number}.victim.example") for number in range(12)]
         server.routes = {"//127.0.0.1/": ok(page("Front", images=away))}
@@ -94,7 +93,7 @@ def test_a_rate_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_hosts_need_not_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where nobody wants it, nor the host of a seed, nor one for which another limit holds."""
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(at_one_address))
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: Names(at_one_address))
     own = HostRule("i*", (("rate", Rate(50)), ("host-concurrency", 9)))
     cases: tuple[dict[str, Any], ...] = ({"third_party_rate": Rate(0)}, {"host": (own,)})
     for case, values in enumerate(cases):

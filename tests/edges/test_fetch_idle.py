@@ -133,10 +133,10 @@ def test_idle_connections_give_their_descriptors_to_active_ones() -> None:
         connect = lines._connect_directly
         (await lines.connect(server.url("/").rstrip("/"))).give_back(reusable=True)
 
-        async def limited(origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
+        async def limited(origin: str) -> tuple[RawProtocol, Callable[[], None]]:
             if lines.alive:
                 raise OSError(errno.EMFILE, "as if this process could open no more")
-            return await connect(origin, host)
+            return await connect(origin)
 
         lines._connect_directly = limited  # type: ignore[method-assign]
         wire = await lines.connect(f"http://127.0.0.1:{other.port}")
@@ -181,7 +181,7 @@ def test_a_connection_aborted_while_it_is_made_does_not_block_closing(factory: C
                 super().connection_made(transport)
                 waiting.cancel()
 
-        lines._new_protocol = partial(Left, asyncio.get_running_loop(), lines)  # type: ignore[assignment]
+        lines._new_protocol = partial(Left, lines)  # type: ignore[assignment]
         with pytest.raises(asyncio.CancelledError):
             await waiting
         async with asyncio.timeout(300):

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 
-import aiohttp
 import pytest
 
 from archiver.config.host_rules import HOST_RULE
@@ -228,7 +227,9 @@ def test_an_address_where_tls_fails_is_followed_by_the_next(tmp_path: Path) -> N
 
 
 def test_an_address_that_is_named_twice_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(lambda _: ["127.0.0.1", "127.0.0.1"]))
+    monkeypatch.setattr(
+        "archiver.fetch.connection.SystemResolver", lambda _: Names(lambda _: ["127.0.0.1", "127.0.0.1"])
+    )
     with ScriptedProxy((b"this is no TLS\r\n",)) as plain:
         assert failure(tmp_path, f"https://a.example:{plain.port}/")[0] is Failure.TLS
         assert len(plain.clients) == 1

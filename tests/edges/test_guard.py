@@ -6,13 +6,12 @@ import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from archiver.errors import Failure, FetchError
 from archiver.fetch.connection import ConnectionPool
-from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.name_servers import Resolver
+from archiver.fetch.private_networks import AddressGuard, ResolveResult
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
 
@@ -29,7 +28,7 @@ def results(host: str, port: int, *addresses: str) -> list[ResolveResult]:
     ]
 
 
-class Names(AbstractResolver):
+class Names(Resolver):
     """Answers for every name with the next of its results; the last one repeats."""
 
     def __init__(self, *turns: Sequence[str]) -> None:
@@ -159,7 +158,7 @@ def untouched(listener: socket.socket) -> bool:
 
 
 def alone_with(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
+    monkeypatch.setattr("archiver.fetch.connection.SystemResolver", lambda _: names)
 
 
 def test_refused_addresses_are_never_connected_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,69 +1,46 @@
-"""The places inside aiohttp that `fetch/connection.py` relies on. If an upgrade changes one, these tests name it.
+"""The pool of connections and their protocol, over HTTP and HTTPS.
 
-They run again in an interpreter in development mode, where aiohttp is stricter and warnings are errors.
+The tests run again in an interpreter in development mode, where asyncio is stricter and warnings are errors.
 """
 
 import asyncio
-import inspect
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import aiohappyeyeballs
-import aiohttp
 import pytest
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import TCPConnector
-from yarl import URL
 
+from archiver.errors import Failure, FetchError
 from archiver.fetch.connection import ConnectionPool, RawProtocol
 from archiver.fetch.private_networks import AddressGuard
 from fixtures.fetching import CountingGate, fetching, taken, timeouts
 from fixtures.rawserver import RawServer, keep
 
 ROOT = Path(__file__).parents[2]
-INSIDE = "PYTHONDEVMODE_SEAMS"
+INSIDE = "PYTHONDEVMODE_POOL"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 GUARD = AddressGuard(["127.0.0.1"], [])
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 
 
-def parameters(function: object) -> list[str]:
-    assert callable(function)
-    return list(inspect.signature(function).parameters)
-
-
-def test_called_functions_accept_our_arguments() -> None:
-    assert parameters(TCPConnector._get_ssl_context) == ["self", "req"], "the context of TLS is found in another way"
-    wanted = {"method", "url", "loop", "ssl"}
-    assert wanted <= set(parameters(ClientRequest.__init__)), f"ClientRequest no longer takes all of {wanted}"
-    assert {"limit", "resolver"} <= {
-        name for kind in TCPConnector.__mro__ for name in inspect.signature(kind).parameters
-    }, "TCPConnector lost a setting"
-    wanted = {"addr_infos", "local_addr_infos", "happy_eyeballs_delay", "loop"}
-    assert wanted <= set(parameters(aiohappyeyeballs.start_connection))
-
-
-@pytest.mark.parametrize("name", ["connection_made", "connection_lost", "data_received", "eof_received"])
-def test_the_protocol_callbacks_have_these_names(name: str) -> None:
-    assert parameters(getattr(ResponseHandler, name)) == parameters(getattr(RawProtocol, name))
-
-
-def test_a_protocol_can_be_made_and_has_the_attributes_we_use() -> None:
+def test_a_protocol_closes_its_transport_once() -> None:
     async def main() -> None:
-        lines = ConnectionPool(timeouts(1.0), GUARD)
-        protocol = RawProtocol(asyncio.get_running_loop(), lines)
-        assert protocol.transport is None, "a protocol no longer begins without a transport"
-        assert protocol.should_close is False, "a new protocol wants to be closed"
-        assert protocol._exception is None, "the place where an error would be kept has moved"
-        protocol.force_close()
-        assert protocol.should_close is True, "force_close() does not keep a connection out of the pool"
+        lines = ConnectionPool(timeouts(5.0), GUARD)
+        wire = await lines.connect(server.url("/").rstrip("/"))
+        protocol = wire._protocol
+        ended = protocol.closed()
+        wire.give_back(reusable=False)
+        assert protocol.transport is None
+        protocol.close()
+        protocol.abort()
+        await asyncio.wait_for(ended, 60)
         await lines.close()
 
-    asyncio.run(main())
+    with RawServer() as server:
+        asyncio.run(main())
 
 
 @BOTH
@@ -73,7 +50,6 @@ def test_new_connections_use_our_protocol(*, tls: bool) -> None:
         wire = await lines.connect(server.url("/").rstrip("/"))
         protocol = wire._protocol
         assert isinstance(protocol, RawProtocol)
-        assert protocol._parser is None, "a parser is at work inside the connection"
         assert len(lines.alive) == 1
         wire.send(REQUEST)
         got = b""
@@ -114,23 +90,43 @@ def test_connections_that_got_bytes_while_idle_are_not_reused(*, tls: bool) -> N
         asyncio.run(main())
 
 
-def test_a_closed_connector_makes_no_connections() -> None:
+def test_a_pool_can_be_closed_twice() -> None:
     async def main() -> None:
         lines = ConnectionPool(timeouts(1.0), GUARD)
         await lines.close()
         await lines.close()
-        assert lines._connector.closed
 
     asyncio.run(main())
 
 
-def test_a_failed_look_up_keeps_its_error() -> None:
+def test_a_name_without_an_address_is_a_failed_look_up() -> None:
     async def main() -> None:
-        request = ClientRequest("GET", URL("http://nowhere.invalid/"), loop=asyncio.get_running_loop())
-        error = aiohttp.ClientConnectorDNSError(request.connection_key, OSError(1, "why"))
-        assert (error.host, error.os_error.strerror) == ("nowhere.invalid", "why")
+        lines = ConnectionPool(timeouts(60.0), GUARD)
+        with pytest.raises(FetchError, match=r"host name nowhere\.invalid does not resolve") as raised:
+            await lines.connect("http://nowhere.invalid")
+        assert raised.value.failure is Failure.DNS
+        await lines.close()
 
     asyncio.run(main())
+
+
+def test_origins_without_a_name_lead_to_their_address_and_port() -> None:
+    async def main() -> None:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6) as listener:
+            lines = ConnectionPool(timeouts(60.0), AddressGuard(["[::1]"], []))
+            wire = await lines.connect(f"http://[::1]:{listener.getsockname()[1]}")
+            assert wire.peer.ip == "::1"
+            wire.give_back(reusable=False)
+            await lines.close()
+
+    asyncio.run(main())
+
+
+def test_a_crawl_imports_no_http_library() -> None:
+    """The import of aiohttp took a quarter of the time of all imports."""
+    seen = "import sys, archiver.cli.start, archiver.crawl.build; print(*sorted(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert not {"aiohttp", "yarl", "http.client", "urllib3"} & set(ran.stdout.split())
 
 
 @BOTH
