@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import Field, dataclass
+from dataclasses import Field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from archiver.cli.terminal import say
 from archiver.config.addresses import DATABASE, DATABASE_SCHEMES
 from archiver.config.event_settings import ON
 from archiver.config.option_types import BOOLEAN, OptionType
-from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
+from archiver.config.seeds import SeedList, SeedSetting, lacks_scheme, listed, read_seed
 from archiver.config.settings import STORE, TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
 from archiver.humanize import count
@@ -256,14 +256,6 @@ def verbosity(values: dict[str, Any]) -> int:
     return int(values["verbose"] - values["quiet"])
 
 
-@dataclass(frozen=True, slots=True)
-class SeedList:
-    """Canonical seeds, each once, in the order given, and the per-seed settings."""
-
-    urls: tuple[str, ...]
-    own: tuple[SeedSetting, ...]
-
-
 def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
     """Return the seeds of the command line and of *lists*; those *configured* in the settings file if there are none.
 
@@ -280,11 +272,6 @@ def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str,
     if configured:
         return SeedList(configured, ())
     raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
-
-
-def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
-    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
-    return tuple({one.url: one for one in (*known, *new)}.values())
 
 
 def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:

@@ -31,7 +31,7 @@ from archiver.cli.directory import (
     with_file_paths,
 )
 from archiver.cli.events.sending import reporting
-from archiver.cli.options import combine_seed_settings, contact_warning, read_seeds
+from archiver.cli.options import contact_warning, read_seeds
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_files
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
@@ -47,7 +47,7 @@ from archiver.config import toml
 from archiver.config.addresses import DATABASE, LOCAL_KEYS
 from archiver.config.fetch_settings import NetworkSettings, TlsSettings
 from archiver.config.secret_settings import on_this_machine
-from archiver.config.seeds import conflict
+from archiver.config.seeds import combine_seed_settings, conflict
 from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.crawl.crawler_process import crawler_processes

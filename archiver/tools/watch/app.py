@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from archiver import __version__
-from archiver.collection import orders as giving
+from archiver.collection.orders import give as giving
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.connection import Reader
