@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
     BUG = 1  # a bug in this program, with a traceback
     USAGE = 2  # the input or the settings cannot be used
     STORAGE = 3  # disk full or below --min-free-disk, not writable, or the database is damaged or away
-    STOPPED = 4  # stopped by a signal; `resume` goes on
+    STOPPED = 4  # stopped by a signal or an order; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but no seed gave a usable answer (2xx or 3xx)
     FAULTS = 7  # `verify` or `import` found a fault

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from archiver.cli.directory import named_crawl
-from archiver.cli.explain import canonical_url
 from archiver.cli.options import crawl_argument, define_command, host_option, output_option
 from archiver.cli.terminal import results, say
 from archiver.collection.lock import Holder
 from archiver.collection.named_crawl import NamedCrawl, holds_crawl
+from archiver.collection.named_urls import canonical_url
 from archiver.errors import ConfigError
 from archiver.humanize import printable
 from archiver.model import ExitCode

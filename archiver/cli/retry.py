@@ -1,11 +1,7 @@
-"""`archiver retry`: queue URLs of a crawl again, whether it is stopped or running.
-
-A stopped crawl is locked meanwhile. A running one looks every second whether another process has changed its database.
-"""
+"""`archiver retry` and `forget`: queue URLs of a crawl again, whether it is stopped or running."""
 
 import shutil
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,7 +9,7 @@ import click
 
 from archiver import humanize
 from archiver.cli.directory import named_crawl, resume_hint
-from archiver.cli.explain import canonical_url, find_in_crawl, say_if_without_scheme, with_other_scheme
+from archiver.cli.explain import say_if_without_scheme
 from archiver.cli.options import (
     complete_urls,
     crawl_argument,
@@ -23,70 +19,34 @@ from archiver.cli.options import (
     output_option,
 )
 from archiver.cli.terminal import ProgressLine, result, say
-from archiver.cli.urls import status_ranges
-from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
+from archiver.collection.named_crawl import NamedCrawl, check_changeable
+from archiver.collection.named_urls import find_in_crawl, has_scheme
+from archiver.collection.orders.retry import RetryRequest
+from archiver.collection.orders.retry import retry as queue_again
 from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
-from archiver.frontier import machines, url_lookup
-from archiver.frontier.connection import Reader
+from archiver.frontier import machines
 from archiver.frontier.figures import MICRO
-from archiver.frontier.port import Selection
-from archiver.frontier.retry import chosen_patterns, held_patterns
 from archiver.humanize import iso, printable, volume
-from archiver.model import ExitCode, State
+from archiver.model import ExitCode
 from archiver.storage import replace_file, storage
 
 if TYPE_CHECKING:
     from archiver.frontier.sqlite import SqliteFrontier
 
-
-@dataclass(frozen=True, slots=True)
-class RetryRequest:
-    """The arguments of `archiver retry`."""
-
-    urls: tuple[str, ...]
-    hosts: tuple[str, ...]
-    statuses: tuple[str, ...]
-    failures: tuple[str, ...]
-    blocked: bool  # only URLs whose last answer was a challenge or block page
+LONGEST = 10_000  # characters of an answer
 
 
 def retry(place: Path | str, request: RetryRequest) -> ExitCode:
     """Queue the URLs of *request* again."""
-    statuses = tuple(status_ranges(request.statuses))
-    for text in request.urls:
-        canonical_url(text)  # refuse what is not a URL before anything else
     crawl = named_crawl(place)
-    settings = check_changeable(crawl)
-    urls = _known(crawl, request.urls, settings)
-    _check_hosts(crawl, request.hosts)
-    selection = Selection(urls, request.hosts, statuses, request.failures, request.blocked)
-    with crawl_lock(crawl) as running:
-        count = _change(crawl, lambda frontier: frontier.queue_again(selection))
-    result(f"{humanize.count(count, 'URL')} queued again{resume_hint(count, crawl, running=running)}")
-    return ExitCode.DONE
-
-
-def retry_held(place: Path | str, wanted: Sequence[str]) -> ExitCode:
-    """Queue the held URLs that *wanted* names, or all; give their patterns another budget."""
-    crawl = named_crawl(place)
-    settings = check_changeable(crawl)
-    with crawl.read() as db:
-        patterns = held_patterns(db)
-        spellings = [text if "*" in text or "://" not in text else _canonical_or_same(text) for text in wanted]
-        chosen = chosen_patterns(patterns, (*wanted, *spellings))
-        single = [] if chosen else [text for text in spellings if _is_held(db, text)]
-
-    async def release(frontier: "SqliteFrontier") -> int:
-        count = await frontier.queue_again(Selection(tuple(single))) if single else 0
-        return count + sum([await frontier.release(each, settings.traps.trap_budget) for each in chosen])
-
-    if wanted and not (chosen or single):
-        known = "; held are " + ", ".join(each.pattern for each in patterns[:5]) if patterns else "; nothing is held"
-        raise ConfigError(f"--held: no held URL or pattern is named {printable(wanted[0])}{printable(known, 1000)}")
-    with crawl_lock(crawl) as running:
-        count = _change(crawl, release)
-    result(f"{humanize.count(count, 'URL')} released{resume_hint(count, crawl, running=running)}")
+    given = queue_again(crawl, request)
+    if not request.held and not all(map(has_scheme, request.urls)):
+        with crawl.read() as db:
+            settings = crawl.settings(db)
+            for text in request.urls:
+                say_if_without_scheme(text, find_in_crawl(db, text, settings))
+    result(f"{printable(given.order.answer, LONGEST)}{resume_hint(given.urls, crawl, running=given.running)}")
     return ExitCode.DONE
 
 
@@ -184,18 +144,6 @@ def _stored(settings: Settings, written: Sequence[machines.WrittenFile]) -> set[
     return found
 
 
-def _canonical_or_same(text: str) -> str:
-    try:
-        return canonical_url(text)
-    except ConfigError:  # a pattern need not be a URL
-        return text
-
-
-def _is_held(db: Reader, address: str) -> bool:
-    row = url_lookup.known(db, address)
-    return row is not None and row.state is State.HELD
-
-
 def _change(crawl: NamedCrawl, change: Callable[["SqliteFrontier"], Coroutine[Any, Any, int]]) -> int:
     """Return the result of *change* on the database of *crawl*."""
     import asyncio
@@ -209,38 +157,9 @@ def _change(crawl: NamedCrawl, change: Callable[["SqliteFrontier"], Coroutine[An
     return asyncio.run(opened())
 
 
-def _known(crawl: NamedCrawl, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    """Return *urls* in the spelling of the crawl. Raises `ConfigError` if it does not know one of them."""
-    with crawl.read() as db:
-        found = [find_in_crawl(db, text, settings) for text in urls]
-        for address in found:
-            if url_lookup.known(db, address) is None:
-                other = with_other_scheme(db, address, settings)
-                hint = (
-                    f"it has {other}"
-                    if other and url_lookup.known(db, other)
-                    else "archiver explain says why; archiver add makes it a seed"
-                )
-                raise ConfigError(f"{address} is not in the crawl, so it cannot be tried again; {hint}")
-    for text, address in zip(urls, found, strict=True):
-        say_if_without_scheme(text, address)
-    return tuple(dict.fromkeys(found))
-
-
-def _check_hosts(crawl: NamedCrawl, hosts: Sequence[str]) -> None:
-    """Refuse hosts that the crawl does not know."""
-    with crawl.read() as db:
-        for host in hosts:
-            if not url_lookup.keys(db, host):
-                raise ConfigError(f"--host {host}: not a host of this crawl; write it like example.org")
-
-
 def _run(place: Path | str, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
-    if held:
-        if blocked or any(chosen.values()):
-            raise ConfigError("--held cannot be used with --host, --status, --failure or --blocked")
-        return retry_held(place, urls)
-    return retry(place, RetryRequest(urls, chosen["host"], chosen["statuses"], chosen["failure"], blocked))
+    hosts, statuses, failures = chosen["host"], chosen["statuses"], chosen["failure"]
+    return retry(place, RetryRequest(urls, hosts, statuses, failures, blocked, held))
 
 
 COMMAND = define_command(

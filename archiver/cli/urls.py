@@ -1,9 +1,8 @@
 """`archiver urls`: list the URLs of a crawl, one per line, even while it runs."""
 
 import json
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,6 +23,7 @@ from archiver.cli.options import (
     last_status_option,
 )
 from archiver.cli.terminal import results
+from archiver.collection.named_urls import status_ranges
 from archiver.errors import ConfigError
 from archiver.frontier import url_lookup
 from archiver.frontier.connection import Reader
@@ -35,7 +35,6 @@ from archiver.policy.quotas import Quotas
 STATES = (*(state.value for state in State), REFUSED)
 LONGEST = 20_000  # characters of a URL; a longer one does not exist
 LONGEST_REASON = 1000
-_STATUS = re.compile(r"([1-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +69,6 @@ def urls(place: Path | str, query: UrlsQuery) -> ExitCode:
             _json(one, reason(one)) if query.as_json else _line(one, reason if query.why else None) for one in found
         )
     return ExitCode.DONE
-
-
-def status_ranges(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last status of each range in *texts*: `404`, `5xx`, or `404,5xx` for both."""
-    for text in (part.strip() for each in texts for part in each.split(",")):
-        found = _STATUS.fullmatch(text)
-        if found is None:
-            raise ConfigError(f"--status: {text!r} is not a status; write 404, or 5xx for 500 to 599")
-        first = int(found[1]) * 100
-        yield (first, first + 99) if found[2] is None else (first + int(found[2]),) * 2
 
 
 def _states(query: UrlsQuery) -> Iterator[State]:

@@ -211,6 +211,19 @@ def conflict(own: Iterable[SeedSetting]) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class SeedList:
+    """Canonical seeds, each once, in the order given, and the per-seed settings."""
+
+    urls: tuple[str, ...]
+    own: tuple[SeedSetting, ...]
+
+
+def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
+    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
+    return tuple({one.url: one for one in (*known, *new)}.values())
+
+
 def without_left_out(text: str) -> str:
     """Return the seed *text* without what `host_rules.is_incomplete` names; "" if it has no other settings."""
     first, *others = _WORD.findall(text)

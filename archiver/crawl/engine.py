@@ -28,6 +28,7 @@ from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, reco
 from archiver.crawl.visit import Visited
 from archiver.errors import Failure, first_error
 from archiver.fetch.client import Fetcher
+from archiver.frontier.orders.table import LOOK_EVERY
 from archiver.frontier.port import Frontier
 from archiver.http.head import LARGE_HEAD
 from archiver.model import Claim, ExitCode
@@ -66,20 +67,14 @@ class Crawl:
     """A crawl that `open_crawl` has put together; `run` it once."""
 
     def __init__(self, parts: Parts, settings: SettingsByHost, clock: Clock) -> None:
-        self._frontier = parts.frontier
-        self._schedule = parts.schedule
-        self._dispatcher = parts.dispatcher
-        self._fetcher = parts.fetcher
-        self._committer = parts.committer
+        self._frontier, self._schedule, self._dispatcher = parts.frontier, parts.schedule, parts.dispatcher
+        self._fetcher, self._requests, self._committer = parts.fetcher, parts.requests, parts.committer
         self._low_disk = parts.low_disk
-        self._health = parts.health
-        self._blocked = parts.blocked
+        self._health, self._blocked = parts.health, parts.blocked
         self._changes = parts.changes
         self._logins = parts.logins
-        self._leases = parts.leases
-        self._undiscovered = parts.undiscovered
+        self._leases, self._undiscovered = parts.leases, parts.undiscovered
         self._views = parts.views
-        self._requests = parts.requests
         self._settings, self._clock, self._began = settings, clock, clock.now()
         self._counts = CrawlCounts(self._began)
         self._news = asyncio.Event()
@@ -149,7 +144,9 @@ class Crawl:
             watching = [group.create_task(watch) for watch in watches]
             await self._plan(group)
             while self._visits:
-                await asyncio.wait(self._visits)
+                await asyncio.wait(self._visits, timeout=LOOK_EVERY)
+                await self._changes.take_orders()
+                self._is_stopped_by_order()
             for task in watching:
                 task.cancel()
             self._committer.close()
@@ -162,6 +159,8 @@ class Crawl:
             now = self._clock.now()
             if await self._changes.look(now):
                 self._counts.recounted(await self._frontier.counts())
+            if self._is_stopped_by_order():
+                return
             if not (self._visits or self._committer.pending or self._deciding):
                 await self._dispatcher.check_leases(now)
             self._take_viewed()
@@ -172,6 +171,14 @@ class Crawl:
             if await self._over(now):
                 return
             await self._nap(now)
+
+    def _is_stopped_by_order(self) -> bool:
+        """End the run if a person has ordered that."""
+        if (stop := self._changes.stop) is not None:
+            self._end(ExitCode.STOPPED, stop.reason)
+            if stop.cut:
+                self._cut_short()
+        return stop is not None
 
     def _take_viewed(self) -> None:
         """Take up the URLs that views have queued, and let no view begin while the crawl is paused."""

@@ -7,22 +7,30 @@ its links.
 
 Every crawler takes up every order, in the sequence of their rows. An order that has its answer is in force in all of
 them. A paused crawl starts no request; those under way end. It stays paused until a person lets it go on, over any
-number of runs, because the order is a row of the database. Only a signal or a limit ends a run that is paused.
+number of runs, because the order is a row of the database. A signal, a limit or an order to stop ends a run that is
+paused. An order to stop is for the run that takes it up, and for no later one.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from archiver.clock import Clock
 from archiver.crawl.dispatcher import Dispatcher
 from archiver.crawl.orders.live_settings import LiveSettings
-from archiver.frontier.orders.table import Order, Verb
+from archiver.frontier.orders.table import LOOK_EVERY, NOW, Order, Verb
 from archiver.frontier.port import Frontier
+from archiver.humanize import printable
 from archiver.policy.schedule import Schedule
 
-LOOK_EVERY = 1.0  # seconds
-GRACE = 2 * LOOK_EVERY  # seconds after which a seed that was added from outside may be fetched
-
 Renew = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]  # takes the newest seeds, and all further ones
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedStop:
+    """The end of a run that a person has ordered."""
+
+    reason: str
+    cut: bool  # requests under way are cut, and their URLs stay queued
 
 
 class TakenOrders:
@@ -36,6 +44,7 @@ class TakenOrders:
         self._known = known
         self._live = live
         self._begun = False
+        self.stop: OrderedStop | None = None
 
     async def take_up(self) -> None:
         """Take up what has been ordered since the last call, and answer it.
@@ -59,14 +68,24 @@ class TakenOrders:
                 return "paused: no request starts; those under way end"
             case Verb.GO:
                 return "the crawl goes on"
+            case Verb.STOP:
+                return self._stop(order)
             case Verb.NOTE:
                 return "noted"
-            case Verb.FIRST:  # the command does it, and then we read the queue again
+            case Verb.FIRST | Verb.RETRY | Verb.ADD:  # the command does it, and then we read the queue again
                 return "in force"
             case _:
                 if order.id > self._known:
                     await self._live.put(order)
                 return "in force"
+
+    def _stop(self, order: Order) -> str:
+        """Note that *order* ends this run. One from before it meant an earlier run, which has ended."""
+        if order.id <= self._known:
+            return "the run had ended already"
+        cut = NOW in order.arguments
+        self.stop = OrderedStop(f"stopped by {printable(order.who)}", cut or (self.stop is not None and self.stop.cut))
+        return "stopping: requests under way are cut" if cut else "stopping: no request starts; those under way end"
 
 
 class OutsideChanges:
@@ -84,9 +103,19 @@ class OutsideChanges:
         self._further: list[str] = []
         self._renew = renew
 
+    @property
+    def stop(self) -> OrderedStop | None:
+        """The end of this run, if a person has ordered it."""
+        return self._orders.stop
+
     def look_soon(self) -> None:
         """Look at the next call, because others have certainly written something."""
         self.next_look = -1.0
+
+    async def take_orders(self) -> None:
+        """Take up orders, and nothing else that others have written: for a run that is about to end."""
+        if (await self._frontier.written_by_others()).rows or self._dispatcher.shares:
+            await self._orders.take_up()
 
     async def look(self, now: float, *, at_once: bool = False) -> bool:
         """Take up what others have written since the last look, if it is time; return True if there was anything."""

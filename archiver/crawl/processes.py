@@ -264,12 +264,16 @@ class Supervisor:
                     logging.getLogger(message.logger).log(message.level, "%s", message.text)
                 case Ended():
                     crawler.shown, crawler.live, crawler.result = message.last, message.live, message
-                    if message.stop is not None and message.stop.code not in OF_ONE:
+                    if message.stop is not None and (message.stop.code not in OF_ONE or self._is_ordered(message.stop)):
                         self._end(message.stop.code, message.stop.reason)
                     for each in self._crawlers:
                         each.order(LOOK)  # the others have nothing left to do either, or hosts to take over
                 case Failed():
                     crawler.result = message
+
+    def _is_ordered(self, stop: CrawlEnding) -> bool:
+        """Return True if a crawler has stopped although we have not told it: by an order, which all of them take up."""
+        return stop.code is ExitCode.STOPPED and self._stop is None
 
     async def _ended(self, crawler: Crawler) -> int:
         """Wait until the process of *crawler* has ended; return its exit code."""

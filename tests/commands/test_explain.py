@@ -14,8 +14,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from archiver import url
 from archiver.cli import entry
-from archiver.cli.explain import find_in_crawl
 from archiver.cli.explain.text import explanation_json, explanation_lines
+from archiver.collection.named_urls import find_in_crawl
 from archiver.config import toml
 from archiver.config.host_rules import HOST_RULE
 from archiver.frontier import totals

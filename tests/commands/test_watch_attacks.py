@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from archiver.model import ExitCode
+from archiver.tools.watch.guard import HEADERS
 from archiver.tools.watch.serve import WatchConnections
 from fixtures import handmade_crawls
 from fixtures.command import archiver
@@ -190,6 +191,52 @@ def test_each_answer_has_the_headers_that_protect_it(rooms: Rooms) -> None:
     report = rooms.token.get(f"/report/{rooms.crawl}")
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts;")
     assert "allow-same-origin" not in report.headers["content-security-policy"]
+
+
+def asked_raw(room: Watching, request: bytes) -> bytes:
+    """Send the bytes *request*, and return all that comes until the server closes the connection."""
+    name, _, port = room.host.rpartition(":")
+    with socket.create_connection((name, int(port)), timeout=60) as link, link.makefile("rb") as file:
+        link.sendall(request)
+        return file.read()
+
+
+OWN = b"Host: HOST\r\nConnection: close\r\n"
+NOT_HTTP = {
+    "no HTTP": (b"\x16\x03\x01 hello\r\n\r\n", 400),
+    "no version": (b"GET /\r\n\r\n", 421),
+    "a version that does not exist": (b"GET / HTTP/11\r\n" + OWN + b"\r\n", 400),
+    "markup as a method": (b"<script>alert(1)</script> / HTTP/1.1\r\n" + OWN + b"\r\n", 400),
+    "a field without a colon": (b"GET / HTTP/1.1\r\n" + OWN + b"no field\r\n\r\n", 400),
+    "a field that is too long": (b"GET / HTTP/1.1\r\n" + OWN + b"X: " + b"x" * 20_000 + b"\r\n\r\n", 400),
+    "too many fields": (b"GET / HTTP/1.1\r\n" + OWN + b"X: x\r\n" * 200 + b"\r\n", 400),
+    "two lengths": (b"POST / HTTP/1.1\r\n" + OWN + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx", 400),
+    "a length and chunks": (
+        b"POST / HTTP/1.1\r\n" + OWN + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        400,
+    ),
+    "no name": (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
+    "another name": (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 421),
+    "an expectation": (b"POST /api/session HTTP/1.1\r\n" + OWN + b"Expect: everything\r\n\r\n", 417),
+    "a path that does not exist": (b"GET /none HTTP/1.1\r\n" + OWN + b"\r\n", 404),
+    "a path with a bad escape": (b"GET /%zz%00 HTTP/1.1\r\n" + OWN + b"\r\n", 404),
+    "a method that is not allowed": (b"PUT /api/crawls HTTP/1.1\r\n" + OWN + b"Content-Length: 0\r\n\r\n", 405),
+    "a proxy's request": (b"CONNECT evil.example:443 HTTP/1.1\r\n" + OWN + b"\r\n", 404),
+}
+
+
+@pytest.mark.parametrize("name", NOT_HTTP)
+def test_what_the_server_refuses_by_itself_has_the_headers_too(rooms: Rooms, name: str) -> None:
+    request, status = NOT_HTTP[name]
+    reply = asked_raw(rooms.token, request.replace(b"HOST", rooms.token.host.encode()))
+    head, _, body = reply.partition(b"\r\n\r\n")
+    first, *fields = head.decode().split("\r\n")
+    assert first.split()[1] == str(status), reply
+    found = {key.lower(): value for key, _, value in (field.partition(": ") for field in fields)}
+    assert {key.lower(): found.get(key.lower()) for key in HEADERS} == {key.lower(): HEADERS[key] for key in HEADERS}
+    assert found["content-type"].startswith("text/plain" if status == 417 else "application/json")
+    assert status == 417 or set(json.loads(body)) == {"error"}
+    assert b"script" not in body
 
 
 def test_the_cookie_is_for_this_page_alone(rooms: Rooms) -> None:

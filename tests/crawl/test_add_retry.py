@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from archiver.cli import add, retry, verify
+from archiver.collection.orders.retry import RetryRequest
 from archiver.collection.settings_file import read_settings
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
@@ -65,7 +66,7 @@ async def held(directory: Path, wanted: Settings, gate: Gate) -> AsyncIterator["
 
 def retried(directory: Path, *urls: str, host: tuple[str, ...] = (), **chosen: tuple[str, ...]) -> None:
     """`archiver retry`."""
-    wish = retry.RetryRequest(urls, host, chosen.get("status", ()), chosen.get("failure", ()), blocked=False)
+    wish = RetryRequest(urls, host, chosen.get("status", ()), chosen.get("failure", ()))
     retry.retry(directory, wish)
 
 
@@ -177,7 +178,7 @@ def test_a_running_crawl_takes_up_released_urls(tmp_path: Path) -> None:
         async with held(tmp_path, wanted, gate) as running:
             await found(tmp_path, "SELECT 1 FROM urls WHERE state = 'held'")
             assert not came.up
-            await asyncio.to_thread(retry.retry_held, tmp_path, ())
+            await asyncio.to_thread(retry.retry, tmp_path, RetryRequest(held=True))
             await came.reached()
             assert not running.done()
         assert running.result().code is ExitCode.DONE

@@ -17,12 +17,13 @@ from archiver.model import ExitCode
 from archiver.warc.resources import PLACE
 from fixtures.archives import resources, rows
 from fixtures.command import archiver, ended, running, said
+from fixtures.flag import Gate
 from fixtures.forks import Forks
 from fixtures.log import Row
 from fixtures.postgres import PostgresServer
-from fixtures.rawserver import Answer, RawServer, Route
+from fixtures.rawserver import Answer, RawServer, Route, keep
 from fixtures.several_hosts import captures
-from fixtures.sites import ok, page
+from fixtures.sites import message, ok, page
 
 JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
 
@@ -292,3 +293,87 @@ def test_urls_that_are_put_first_are_fetched_first(tmp_path: Path, way: tuple[st
             first = {text for (text,) in wanted if str(text).startswith(server.url("/", host))}
             assert first
             assert set(came[: len(first)]) == first
+
+
+def test_a_crawl_is_stopped_from_another_terminal_and_goes_on_later(tmp_path: Path, way: tuple[str, ...]) -> None:
+    with RawServer(otherwise=endless, hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        with running("crawl", *OPTIONS, "--traps", "off", *way, *seeds, cwd=tmp_path) as process:
+            server.log.holds(60).wait()
+            assert did("stop", cwd=tmp_path) == "stopping: no request starts; those under way end\n"
+            code, err = ended(process)
+        assert code == ExitCode.STOPPED, err
+        assert "stopped by " in err
+        assert json.loads(did("status", "--json", cwd=tmp_path))["state"] == "stopped"
+        assert len(rows(tmp_path / "c", "SELECT id FROM urls WHERE state = 'archived'")) == len(server.log)
+        assert did("stop", cwd=tmp_path) == "the crawl does not run, so nothing is stopped\n"
+        most = len(server.log) + 40
+        ran = archiver("resume", "c", "--max-urls", str(most), cwd=tmp_path)  # the order was for the first run
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        assert len(server.log) == most
+    assert [json.loads(line)["verb"] for line in did("orders", "--json", cwd=tmp_path).splitlines()] == ["stop"] * 2
+
+
+def test_a_second_order_to_stop_cuts_what_is_under_way(tmp_path: Path, way: tuple[str, ...]) -> None:
+    gate = Gate()
+    never = Answer((gate, *ok(page("late", [])).pieces))  # type: ignore[misc]
+    with RawServer({"/": ok(page("Home", ["/late"])), "/late": never}) as server:
+        words = ("crawl", *OPTIONS, *way, "--drain-timeout", "3600", "--timeout", "3600", server.url())
+        with running(*words, cwd=tmp_path) as process:
+            gate.arrived.wait()
+            assert did("stop", cwd=tmp_path) == "stopping: no request starts; those under way end\n"
+            assert did("note", "it hangs", cwd=tmp_path) == "noted\n"
+            assert did("stop", "--now", cwd=tmp_path) == "stopping: requests under way are cut\n"
+            code, err = ended(process)
+        assert code == ExitCode.STOPPED, err
+        gate.open()
+    assert rows(tmp_path / "c", "SELECT state FROM urls WHERE url LIKE '%/late'") == [("waiting",)]
+
+
+def test_a_paused_crawl_is_stopped_and_stays_paused(tmp_path: Path) -> None:
+    with RawServer(site()) as server, running("crawl", *OPTIONS, server.url(), cwd=tmp_path) as process:
+        server.log.holds(10).wait()
+        did("pause", cwd=tmp_path)
+        did("stop", cwd=tmp_path)
+        code, err = ended(process)
+    assert code == ExitCode.STOPPED, err
+    assert json.loads(did("status", "--json", cwd=tmp_path))["paused"]
+
+
+def test_an_order_to_stop_that_no_crawler_took_up_stops_no_later_run(tmp_path: Path) -> None:
+    async def give() -> None:
+        async with await SqliteFrontier.open(tmp_path / "c" / "crawl.db") as frontier:
+            await frontier.give_order(NewOrder(Verb.STOP, (), "somebody@here", 1.0), None)
+
+    with RawServer(site(3)) as server:
+        ran = archiver("crawl", *OPTIONS, "--max-urls", "2", server.url(), cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        asyncio.run(give())
+        ran = archiver("resume", "c", "--max-urls", "0", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert did("orders", cwd=tmp_path).endswith("stop: the run had ended already\n")
+
+
+def test_what_is_added_and_tried_again_is_listed_with_the_orders(tmp_path: Path) -> None:
+    routes = {**site(3), "/a/0": keep(message("404 Not Found")), "/new": ok("new"), "/other": ok("other")}
+    (tmp_path / "lists").mkdir()
+    with RawServer(routes) as server:
+        ran = archiver("crawl", *OPTIONS, server.url(), cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        (tmp_path / "lists" / "more.txt").write_text(f"{server.url('/other')}\n")
+        did("retry", "--status", "404", "--host", f"127.0.0.1:{server.port}", cwd=tmp_path)
+        did("retry", server.url("/b/1").replace("//", "//user:secret@"), cwd=tmp_path)
+        did("retry", "--held", cwd=tmp_path)
+        did("add", server.url("/new"), "--seeds", "lists/more.txt", cwd=tmp_path)
+        wrong = archiver("retry", "c", server.url("/unknown"), cwd=tmp_path)
+        assert wrong.returncode == ExitCode.USAGE
+        ran = archiver("resume", "c", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    found = [json.loads(line) for line in did("orders", "--json", cwd=tmp_path).splitlines()]
+    assert [(each["verb"], each["arguments"], each["answer"]) for each in found] == [
+        ("retry", [f"--host=127.0.0.1:{server.port}", "--status=404"], "1 URL queued again"),
+        ("retry", [server.url("/b/1")], "1 URL queued again"),
+        ("retry", ["--held"], "0 URLs released"),
+        ("add", ["--seeds=more.txt", server.url("/new")], "2 seeds added"),
+    ]
+    assert "secret" not in json.dumps(found)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli.retry import retry_held
+from archiver.cli.retry import retry
+from archiver.collection.orders.retry import RetryRequest
 from archiver.config.option_types import Rate
 from archiver.crawl.recovery import rebuild
 from archiver.frontier.retry import HeldPattern, held_patterns
@@ -109,7 +110,7 @@ def test_what_is_held_is_released_by_one_command(tmp_path: Path) -> None:
         assert (held.pattern, held.rule, held.urls) == (server.url("/item/N"), "trap-budget: 20", 1)
         assert rows(tmp_path, "SELECT url, failure FROM urls WHERE state = 'held'") == [(held.example, "trap")]
         (tmp_path / "crawl.toml").write_text(f'seeds = ["{server.url()}"]\ntrap-budget = 20\n')
-        assert retry_held(tmp_path, (held.pattern,)) is ExitCode.DONE
+        assert retry(tmp_path, RetryRequest((held.pattern,), held=True)) is ExitCode.DONE
         assert _held(tmp_path) == {}
         assert crawl(tmp_path, server.url(), trap_budget=20, resume=True).code is ExitCode.DONE
         after = server.log.targets()[len(before) :]

@@ -1,14 +1,13 @@
 """The seeds of a command line: URLs, and files, stdin or URLs with lists of them."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from archiver import __version__
 from archiver.cli.terminal import say
-from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
+from archiver.config.seeds import SeedList, SeedSetting, lacks_scheme, listed, read_seed
 from archiver.errors import ConfigError
 from archiver.extract.seed_lists import seeds_in
 from archiver.humanize import count, printable
@@ -19,14 +18,6 @@ TOO_LONG_SHOWN = 10  # messages about seeds that are too long
 MOST_SHOWN = 100  # characters of such a seed
 MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
 SLOWEST_LIST = 60.0  # seconds without a byte of a list at a URL
-
-
-@dataclass(frozen=True, slots=True)
-class SeedList:
-    """Canonical seeds, each once, in the order given, and the per-seed settings."""
-
-    urls: tuple[str, ...]
-    own: tuple[SeedSetting, ...]
 
 
 def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
@@ -45,11 +36,6 @@ def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str,
     if configured:
         return SeedList(configured, ())
     raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
-
-
-def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
-    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
-    return tuple({one.url: one for one in (*known, *new)}.values())
 
 
 def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archiver import url
-from archiver.cli.config.seeds import combine_seed_settings, read_seeds
+from archiver.cli.config.seeds import read_seeds
 from archiver.cli.directory import with_file_paths
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
@@ -17,7 +17,7 @@ from archiver.collection.settings_file import read_settings, settings_text
 from archiver.config.addresses import LOCAL_KEYS
 from archiver.config.fetch_settings import NetworkSettings, TlsSettings
 from archiver.config.profiles import Source, from_environment, layered, profile
-from archiver.config.seeds import conflict
+from archiver.config.seeds import combine_seed_settings, conflict
 from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.crawl.secrets import read_secrets

@@ -7,7 +7,6 @@ on another machine.
 """
 
 import json
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,14 +24,20 @@ from archiver.cli.options import complete_urls, crawl_argument, define_command, 
 from archiver.cli.terminal import result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl, check_holds_crawl
+from archiver.collection.named_urls import (
+    canonical_url,
+    find_in_crawl,
+    has_scheme,
+    known_spelling,
+    respelling,
+    with_other_scheme,
+)
 from archiver.collection.records import open_warc
-from archiver.config.seeds import seed
 from archiver.config.settings import Settings
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import url_lookup
 from archiver.frontier.connection import Reader
 from archiver.model import ExitCode, Link, Links, State
-from archiver.policy.url_forms import Respelling
 from archiver.storage import is_bare
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import read_records
@@ -40,7 +45,6 @@ from archiver.warc.records import VisitMetadata
 
 MAX_METADATA = 64 << 20  # bytes of a metadata record: 50,000 links of more than a thousand characters
 MAX_RECORDS = 8  # of a visit with its metadata record, and some of other visits when two writers wrote in turn
-_HTTP = re.compile(r"\s*https?://[^/\\?#\s]", re.IGNORECASE)
 
 
 def explain(place: Path | str, url: str, *, as_json: bool) -> ExitCode:
@@ -63,7 +67,7 @@ def explained(crawl: NamedCrawl, url: str) -> Explanation:
             raise ConfigError(f'{crawl.settings_name}: no seeds; add, for example, seeds = ["https://example.org/"]')
         running = crawl.holder(db) is not None
         address = find_in_crawl(db, url, settings)
-        other = "" if _known(db, address, settings) else with_other_scheme(db, address, settings)
+        other = "" if known_spelling(db, address, settings) else with_other_scheme(db, address, settings)
         found = explanation(db, address, settings, time.time(), running=running)
         return replace(found, link_context=_link_context(db, crawl, found), other=other)
 
@@ -106,53 +110,17 @@ def explanation(db: Reader, address: str, settings: Settings, now: float, *, run
     )
 
 
-def canonical_url(text: str) -> str:
-    """Return the URL *text* in canonical form: without fragment, user name and dot segments."""
-    address = url.canonical(text.strip()) if _HTTP.match(text) else None
-    return address or seed(text)
-
-
-def find_in_crawl(db: Reader, text: str, settings: Settings) -> str:
-    """Return the URL of the crawl that *text* means; if it knows none, the URL that it would request.
-
-    Without a scheme, that is the one of http and https that the crawl knows.
-    """
-    first = canonical_url(text)
-    found = _known(db, first, settings)
-    if not found and not _HTTP.match(text):
-        found = with_other_scheme(db, first, settings)
-    return found or _respelling(settings)(first)
-
-
-def with_other_scheme(db: Reader, address: str, settings: Settings) -> str:
-    """Return *address* with https for http, or the reverse, if the crawl knows it; "" otherwise."""
-    scheme, _, rest = address.partition(":")
-    return _known(db, f"{'http' if scheme == 'https' else 'https'}:{rest}", settings)
-
-
 def say_if_without_scheme(text: str, address: str) -> None:
     """Print that *text* was taken as *address* if it has no scheme."""
-    if not _HTTP.match(text):
+    if not has_scheme(text):
         say(f"archiver: {text} has no scheme; taken as {address}")
-
-
-def _respelling(settings: Settings) -> Respelling:
-    return Respelling(settings.scope.query, settings.scope.drop_query)
-
-
-def _known(db: Reader, address: str, settings: Settings) -> str:
-    """Return *address* in the spelling of the crawl; "" if the crawl does not know it."""
-    for one in dict.fromkeys((address, _respelling(settings)(address))):
-        if one in settings.seeds or url_lookup.known(db, one) is not None or url_lookup.refused(db, one) is not None:
-            return one
-    return ""
 
 
 def _link_context(db: Reader, crawl: NamedCrawl, found: Explanation) -> str:
     """Return element and attribute of the link to the URL in the page that led to it."""
     if crawl.layout is None:
         return ""
-    layout, respelled = crawl.layout, _respelling(found.settings)
+    layout, respelled = crawl.layout, respelling(found.settings)
     steps = found.path
     if found.row is None:
         return _context(db, layout, steps[-1].url, lambda link: respelled(link.url) == found.url) if steps else ""

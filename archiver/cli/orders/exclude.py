@@ -8,7 +8,7 @@ from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command
 from archiver.cli.orders.giving import give_and_print
 from archiver.cli.terminal import results
-from archiver.collection.orders import Preview, preview
+from archiver.collection.orders.give import Preview, preview
 from archiver.errors import ConfigError
 from archiver.frontier.orders.table import Verb
 from archiver.humanize import printable

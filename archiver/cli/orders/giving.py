@@ -5,7 +5,7 @@ from pathlib import Path
 
 from archiver.cli.directory import named_crawl, resume_hint
 from archiver.cli.terminal import result
-from archiver.collection.orders import give
+from archiver.collection.orders.give import give
 from archiver.frontier.orders.table import Verb
 from archiver.humanize import printable
 from archiver.model import ExitCode
@@ -20,6 +20,10 @@ def give_and_print(place: Path | str, verb: Verb, arguments: Sequence[str] = (),
     if given.order.answered is None:
         result("the running crawl has not answered yet; archiver orders shows its answer")
         return ExitCode.DONE
-    hint = "" if given.running or verb in {Verb.PAUSE, Verb.BLOCK, Verb.NOTE} else resume_hint(1, crawl, running=False)
+    hint = (
+        ""
+        if given.running or verb in {Verb.PAUSE, Verb.BLOCK, Verb.NOTE, Verb.STOP}
+        else resume_hint(1, crawl, running=False)
+    )
     result(f"{printable(given.order.answer, LONGEST)}{hint}")
     return ExitCode.DONE

@@ -13,7 +13,11 @@ from enum import StrEnum
 from archiver.frontier.connection import Connection, Reader
 
 UNDO = "--undo"  # the last argument of an order that takes an earlier one back
+NOW = "--now"  # the argument of an order to stop that cuts requests under way
 MOST = 10_000  # orders that are read at once
+MOST_KEPT = 100_000  # characters of the arguments of an order
+LOOK_EVERY = 1.0  # seconds between two looks of a crawler
+GRACE = 2 * LOOK_EVERY  # seconds after which a seed that was added from outside may be fetched
 
 
 class Verb(StrEnum):
@@ -28,6 +32,9 @@ class Verb(StrEnum):
     UNBLOCK = "unblock"
     FIRST = "first"
     NOTE = "note"
+    RETRY = "retry"
+    ADD = "add"
+    STOP = "stop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,23 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from archiver import __version__
-from archiver.collection import orders as giving
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.orders import give as giving
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.connection import Reader
 from archiver.frontier.orders.table import Verb
 from archiver.tools.watch import patterns, reading
 from archiver.tools.watch.crawls import Crawls, WatchedCrawl
-from archiver.tools.watch.guard import HEADERS, REPORT_POLICY, Asking, Guard, LoggedIn, RefusedError, is_loopback
+from archiver.tools.watch.guard import (
+    HEADERS,
+    MESSAGES,
+    REPORT_POLICY,
+    Asking,
+    Guard,
+    LoggedIn,
+    RefusedError,
+    is_loopback,
+)
 from archiver.tools.watch.reading import Json, ListQuery, shown
 from archiver.tools.watch.starting import Starting, printed
 from archiver.tools.watch.threads import in_thread
@@ -312,23 +321,29 @@ def _middleware(check: Callable[[web.Request], None], heard: Heard) -> Middlewar
             check(request)
             return await handler(request)
         except RefusedError as refused:
-            return _error(refused.status, refused.why)
+            return refusal(refused.status, refused.why)
         except web.HTTPException as error:
-            return _error(error.status, error.reason or "")
+            return refusal(error.status, error.reason or "")
         except TimeoutError:
-            return _error(408, "the request came too slowly")
+            return refusal(408, "the request came too slowly")
         except (ConfigError, ArchiveError) as error:
-            return _error(409, str(error))
+            return refusal(409, str(error))
 
     return answer
 
 
-def _error(status: int, why: str) -> web.Response:
+def refusal(status: int, why: str = MESSAGES[400]) -> web.Response:
+    """Return the answer to a request that is refused: one line of JSON."""
     headers = {"Connection": "close"} if status == 408 else {}
     return web.json_response({"error": shown(" ".join(why.splitlines()), 2000)}, status=status, headers=headers)
 
 
 async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    protect(response)
+
+
+def protect(response: web.StreamResponse) -> None:
+    """Add the fields to *response* that each answer has, unless it has them."""
     for name, value in HEADERS.items():
         if name == "Server" or name not in response.headers:
             response.headers[name] = value

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archiver import url
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, Failure
 from archiver.frontier.connection import Reader
 from archiver.policy.url_forms import LONGEST_PATTERN, pattern
 from archiver.tools.watch.reading import LAST, MOST, SPAN, Json, shown
@@ -144,7 +144,14 @@ class ProblemScan:
         start = int(after) if after.isascii() and after.isdigit() and len(after) < 9 else 0
         rows = sorted(found.items(), key=lambda each: (-each[1][0], each[0]))
         page = [
-            {"reason": reason, "host": shown(host), "count": count, "example": shown(example), "via": shown(via)}
+            {
+                "reason": reason,
+                "host": shown(host),
+                "count": count,
+                "example": shown(example),
+                "via": shown(via),
+                "retry": _retry_words(reason, shown(host)),
+            }
             for (reason, host), (count, example, via) in rows[start : start + MOST]
         ]
         more = str(start + MOST) if len(rows) > start + MOST else None
@@ -157,3 +164,12 @@ class ProblemScan:
             known[0] += 1
         elif len(self.groups) < MOST_GROUPS:
             self.groups[reason, host] = [1, address, via]
+
+
+def _retry_words(reason: str, host: str) -> list[str] | None:
+    """Return the words of `archiver retry` for the URLs of a group; None if it does not choose by this reason."""
+    kind, _, status = reason.partition(" ")
+    if kind == "status":
+        return [f"--host={host}", f"--status={status}"]
+    chosen = reason in set(Failure) - {Failure.RULE}  # a person has excluded the others, and takes that back by --undo
+    return [f"--host={host}", f"--failure={reason}"] if chosen else None

@@ -16,11 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
 from archiver.errors import ConfigError
-from archiver.tools.watch.app import Explain, Room, Serving
+from archiver.tools.watch.app import Explain, Room, Serving, protect, refusal
 from archiver.tools.watch.crawls import Crawls
 from archiver.tools.watch.guard import LOOPBACK_NAMES, Guard, Origin, is_loopback
 from archiver.tools.watch.users import Users
@@ -28,6 +29,12 @@ from archiver.tools.watch.users import Users
 MOST_CONNECTIONS = 400
 HEAD_TIME = 10.0  # seconds
 IDLE_TIME = 20.0
+REQUESTS: dict[str, Any] = {
+    "access_log": None,
+    "keepalive_timeout": IDLE_TIME,
+    "lingering_time": 2.0,
+    "max_headers": 60,
+}
 ENDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -49,6 +56,28 @@ class _Closing(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()
+
+
+class WatchedConnection(web.RequestHandler):
+    """Answers the requests of one connection, and in our words what is no request at all."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to a request that no route has seen; one of ours that failed is logged as a bug."""
+        if status >= 500 or request.writer.output_size:
+            response = super().handle_error(request, status, exc, message)
+        else:
+            response = refusal(status)
+            response.force_close()
+        protect(response)
+        return response
 
 
 class WatchConnections:
@@ -73,7 +102,7 @@ class WatchConnections:
         assert self._server is not None
         if len(self._server.connections) >= self._most:
             return _Closing()
-        handler = self._server()
+        handler = WatchedConnection(self._server, loop=asyncio.get_running_loop(), **REQUESTS)
         self._silent.add(handler)
         asyncio.get_running_loop().call_later(self._head_time, self._close, handler)
         return handler
@@ -179,9 +208,7 @@ async def _serve(
     serving = Serving(port, origin.scheme == "https", near, bool(listening.behind), listening.replay)
     connections = WatchConnections()
     app = Room(crawls, guard, serving, explain).application(connections.heard)
-    runner = web.AppRunner(
-        app, access_log=None, keepalive_timeout=IDLE_TIME, lingering_time=2.0, shutdown_timeout=2.0, max_headers=60
-    )
+    runner = web.AppRunner(app, shutdown_timeout=2.0)
     with _until(over, listening):
         await runner.setup()
         assert runner.server is not None

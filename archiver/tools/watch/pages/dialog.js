@@ -1,13 +1,13 @@
 // A dialog above the page. Escape closes it, and the focus goes back to where it was.
 
-import { html, useEffect, useRef } from "./preact.js";
+import { html, useLayoutEffect, useRef } from "./preact.js";
 
 let number = 0;
 
 export function Dialog({ title, onClose, children, wide }) {
   const place = useRef(null);
   const name = useRef(`dialog-${++number}`);
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: a key that is pressed next belongs to the dialog
     const [dialog, before] = [place.current, document.activeElement];
     dialog.showModal();
     return () => {

@@ -16,47 +16,65 @@ function quoted(word) {
   return SAFE.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
-const ENDINGS = {
-  drain: {
-    title: "Stop after the requests under way",
-    text: "No new request starts. Requests under way end, everything is stored, and the run ends. archiver resume continues it.",
-    button: "Stop the crawl",
-  },
-  stop: {
-    title: "Stop at once",
-    text: "Requests under way are cut. Their URLs stay in the queue. Everything else is stored, and the run ends. archiver resume continues it.",
-    button: "Stop at once",
-  },
-};
-
 /** The buttons that change a whole crawl. */
 export function Controls({ crawl, running }) {
   const [asked, ask] = useState("");
   const { details, feed, order } = crawl;
   const paused = Boolean(details?.paused) || feed?.live?.state === "paused";
-  const act = verb => {
-    ask("");
-    order(verb);
-  };
+  const close = () => ask("");
   return html`
     <div class="controls" role="group" aria-label="Change the crawl">
-      <button class="main" disabled=${details === null} onClick=${() => act(paused ? "go" : "pause")}>${paused ? "Go on" : "Pause"}</button>
-      ${crawl.can("drain") && html`<button disabled=${!running} onClick=${() => ask("drain")}>Drain…</button>`}
-      ${crawl.can("stop") && html`<button disabled=${!running} onClick=${() => ask("stop")}>Stop…</button>`}
-      ${crawl.can("note") && html`<button onClick=${() => ask("note")}>Note…</button>`}
+      <button class="main" disabled=${details === null} onClick=${() => order(paused ? "go" : "pause")}>${paused ? "Go on" : "Pause"}</button>
+      ${crawl.can("stop") && html`<button aria-haspopup="dialog" disabled=${!running} onClick=${() => ask("stop")}>Stop…</button>`}
+      ${crawl.can("add") && html`<button aria-haspopup="dialog" onClick=${() => ask("add")}>Add seeds…</button>`}
+      ${crawl.can("note") && html`<button aria-haspopup="dialog" onClick=${() => ask("note")}>Note…</button>`}
     </div>
-    ${ENDINGS[asked] && html`<${Ending} verb=${asked} crawl=${crawl} onGive=${act} onClose=${() => ask("")} />`}
-    ${asked === "note" && html`<${Note} crawl=${crawl} onClose=${() => ask("")} />`}`;
+    ${asked === "stop" && html`<${Stop} crawl=${crawl} onClose=${close} />`}
+    ${asked === "add" && html`<${AddSeeds} crawl=${crawl} onClose=${close} />`}
+    ${asked === "note" && html`<${Note} crawl=${crawl} onClose=${close} />`}`;
 }
 
-function Ending({ verb, crawl, onGive, onClose }) {
-  const { title, text, button } = ENDINGS[verb];
+/** Ask whether the order `verb` `args` is to be given, with the command that does the same. */
+export function Confirm({ title, verb, args, undo = false, button, crawl, onClose, children }) {
+  const give = () => {
+    onClose();
+    crawl.order(verb, args, undo);
+  };
   return html`
     <${Dialog} title=${title} onClose=${onClose}>
-      <p>${text}</p>
-      <p class="soft">The same as a command: <${Command} text=${commandOf(crawl.directory, verb)} /></p>
-      <p class="buttons"><button class="main danger" onClick=${() => onGive(verb)}>${button}</button>
-        <button onClick=${onClose}>Let it run</button></p>
+      ${children}
+      <p class="soft">The same as a command: <${Command} text=${commandOf(crawl.directory, verb, args, undo)} /></p>
+      <p class="buttons"><button class="main" onClick=${give}>${button}</button><button onClick=${onClose}>Cancel</button></p>
+    <//>`;
+}
+
+function Stop({ crawl, onClose }) {
+  const [now, setNow] = useState(false);
+  const args = now ? ["--now"] : [];
+  return html`
+    <${Confirm} title="Stop the crawl" verb="stop" args=${args} button=${now ? "Stop at once" : "Stop the crawl"} ...${{ crawl, onClose }}>
+      <p>No new request starts, in all processes and on all machines of the crawl. Everything is stored, and the run ends. This command continues it:
+        <${Command} text=${`archiver resume ${quoted(crawl.directory)}`} /></p>
+      <p><label class="check"><input type="checkbox" checked=${now} onChange=${event => setNow(event.target.checked)} /> Cut requests under way; their URLs stay in the queue</label></p>
+    <//>`;
+}
+
+function AddSeeds({ crawl, onClose }) {
+  const [text, setText] = useState("");
+  const seeds = text.split("\n").map(each => each.trim()).filter(Boolean);
+  const send = event => {
+    event.preventDefault();
+    onClose();
+    crawl.order("add", seeds);
+  };
+  return html`
+    <${Dialog} title="Add seeds" onClose=${onClose}>
+      <form onSubmit=${send}>
+        <p>The scope of the crawl grows with them. A crawl that runs starts on them within seconds.</p>
+        <label>URLs, one a line <textarea rows="4" class="mono" required spellcheck="false" value=${text} onInput=${event => setText(event.target.value)}></textarea></label>
+        <p class="soft">The same as a command: <${Command} text=${commandOf(crawl.directory, "add", seeds)} /></p>
+        <p class="buttons"><button class="main" disabled=${!seeds.length}>Add the seeds</button></p>
+      </form>
     <//>`;
 }
 

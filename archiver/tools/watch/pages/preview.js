@@ -1,6 +1,6 @@
 // Look what a rule would do before it is applied.
 
-import { html, useEffect, useState } from "./preact.js";
+import { html, useState } from "./preact.js";
 import { crawlPath, post } from "./api.js";
 import { commandOf } from "./orders.js";
 import { Command, Name, count, counted } from "./text.js";
@@ -12,7 +12,6 @@ export function RulePreview({ verb, argument, crawl, button, onDone }) {
   const [seen, setSeen] = useState(null); // {verb, argument, found | error}
   const [busy, setBusy] = useState(false);
   const current = seen !== null && seen.argument === argument && seen.verb === verb ? seen : null;
-  useEffect(() => setSeen(null), [verb]);
   const look = async () => {
     setBusy(true);
     const found = await post(crawlPath(crawl.id, "/preview"), { verb, argument }).then(

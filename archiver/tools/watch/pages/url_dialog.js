@@ -53,7 +53,6 @@ function Simple({ url, crawl, onClose }) {
       ${can("retry") && html`<button onClick=${give("retry", [url])} title=${printable(commandOf(directory, "retry", [url]), 300)}>Retry</button>`}
       ${can("first") && html`<button onClick=${give("first", [exactly(url)])} title=${printable(commandOf(directory, "first", [exactly(url)]), 300)}>Fetch first</button>`}
     </p>
-    ${!can("retry") && html`<p class="soft">To queue it again: <${Command} text=${commandOf(directory, "retry", [url])} /></p>`}
     ${details && !details.replay && html`<p class="soft">To see the archived page, start <${Command} text=${`archiver replay ${directory}`} /></p>`}`;
 }
 

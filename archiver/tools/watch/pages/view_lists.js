@@ -2,6 +2,7 @@
 
 import { html, useEffect, useMemo, useState } from "./preact.js";
 import { crawlPath, usePages, usePolled } from "./api.js";
+import { Confirm } from "./orders.js";
 import { Table, Tail } from "./table.js";
 import { Command, Name, count, counted, moment, printable, volume } from "./text.js";
 
@@ -10,6 +11,7 @@ const EVERY = 10; // seconds
 export function Refusals({ crawl }) {
   const list = usePages(crawlPath(crawl.id, "/refusals"), EVERY);
   const { held = [], blocked = [] } = list.extra;
+  const [released, release] = useState(null);
   const refused = useMemo(() => [
     { head: "URLs", kind: "n a-count", cell: row => count(row.count) },
     { head: "Rule", kind: "a-url", cell: row => html`<${Name} text=${row.rule} width=300 />` },
@@ -19,7 +21,8 @@ export function Refusals({ crawl }) {
     { head: "URLs", kind: "n a-count", cell: row => count(row.count) },
     { head: "Pattern", kind: "a-url", open: row => row.example && (() => crawl.choose(row.example)), cell: row => html`<${Name} text=${row.pattern} width=300 />` },
     { head: "To release them", kind: "a-note", cell: row => html`<${Command} text=${row.command} />` },
-  ], [crawl.choose]);
+    { head: "", kind: "a-act", cell: row => crawl.can("retry") && html`<button class="quiet" aria-label=${`Release ${printable(row.pattern, 100)}`} onClick=${() => release(row)}>Release…</button>` },
+  ], [crawl.choose, crawl.can]);
   const sites = useMemo(() => [
     { head: "Since", kind: "n a-since", cell: row => moment(row.since) },
     { head: "Host", kind: "a-url", cell: row => html`<${Name} text=${row.host} width=200 />` },
@@ -40,13 +43,20 @@ export function Refusals({ crawl }) {
     <h2>Refused by a rule</h2>
     <p class="soft">URLs outside the scope, forbidden by robots.txt or excluded by a rule.</p>
     <${Table} name="refused" label="Refused URLs by rule" columns=${refused} rows=${list.rows} keyOf=${row => row.rule} ...${list} empty="Nothing was refused." />
-    <${Tail} list=${list} noun=${list.rows.length === 1 ? "rule" : "rules"} />`;
+    <${Tail} list=${list} noun=${list.rows.length === 1 ? "rule" : "rules"} />
+    ${released && html`
+      <${Confirm} title="Release held URLs" verb="retry" args=${["--held", released.pattern]} button="Release them" crawl=${crawl} onClose=${() => release(null)}>
+        <p>${counted(released.count, "URL")} like <${Name} text=${released.example} width=300 /> go back into the queue, and their pattern gets another budget.</p>
+      <//>`}`;
 }
+
+const ALL = { retry: [] };
 
 export function Problems({ crawl }) {
   const [reading, setReading] = useState(true); // the control room reads the database piece by piece
   const list = usePages(crawlPath(crawl.id, "/problems"), reading ? 1 : EVERY);
   const { seen = 0, of = 0, complete = true } = list.extra;
+  const [chosen, retry] = useState(null); // a row, or ALL
   useEffect(() => setReading(!complete), [complete]);
   const columns = useMemo(() => [
     { head: "URLs", kind: "n a-count", cell: row => count(row.count) },
@@ -54,11 +64,18 @@ export function Problems({ crawl }) {
     { head: "Host", kind: "a-host", cell: row => html`<${Name} text=${row.host} width=200 />` },
     { head: "Example", kind: "a-url", open: row => row.example && (() => crawl.choose(row.example)), cell: row => html`<${Name} text=${row.example} width=600 />` },
     { head: "Found on", kind: "a-note", open: row => row.via && (() => crawl.choose(row.via)), cell: row => html`<${Name} text=${row.via} width=400 />` },
-  ], [crawl.choose]);
+    { head: "", kind: "a-act", cell: row => row.retry && crawl.can("retry") && html`<button class="quiet" aria-label=${`Retry ${printable(`${row.reason} ${row.host}`, 100)}`} onClick=${() => retry(row)}>Retry…</button>` },
+  ], [crawl.choose, crawl.can]);
   return html`
     <p class="soft">What failed, by reason and host. The page that an example was found on may have a broken link.${complete ? "" : ` Read so far: ${count(seen)} of ${counted(of, "URL")}.`}</p>
+    ${crawl.can("retry") && html`<p class="buttons"><button aria-haspopup="dialog" onClick=${() => retry(ALL)}>Retry all that failed…</button></p>`}
     <${Table} name="problems" label="Problems" columns=${columns} rows=${list.rows} keyOf=${row => `${row.reason} ${row.host}`} ...${list} empty="No problem so far." />
-    <${Tail} list=${list} noun=${list.rows.length === 1 ? "problem" : "problems"} />`;
+    <${Tail} list=${list} noun=${list.rows.length === 1 ? "problem" : "problems"} />
+    ${chosen && html`
+      <${Confirm} title="Queue URLs again" verb="retry" args=${chosen.retry} button="Retry them" crawl=${crawl} onClose=${() => retry(null)}>
+        <p>${chosen === ALL ? "All URLs that failed or were excluded without a rule of a person go" : html`${counted(chosen.count, "URL")} of <${Name} text=${chosen.host} width=200 /> with ${chosen.reason} ${chosen.count === 1 ? "goes" : "go"}`}
+          back into the queue, with no tries counted.</p>
+      <//>`}`;
 }
 
 const FILES = [

@@ -2,8 +2,7 @@
 
 import { html, useEffect, useMemo, useState } from "./preact.js";
 import { crawlPath, usePolled } from "./api.js";
-import { Dialog } from "./dialog.js";
-import { commandOf } from "./orders.js";
+import { Confirm, commandOf } from "./orders.js";
 import { RulePreview } from "./preview.js";
 import { Table } from "./table.js";
 import { Command, Name, count, printable } from "./text.js";
@@ -46,15 +45,9 @@ function NewRule({ crawl }) {
 }
 
 function Removal({ row, crawl, onClose }) {
-  const give = () => {
-    onClose();
-    crawl.order(row.kind, [row.text], true);
-  };
   return html`
-    <${Dialog} title="Remove a rule" onClose=${onClose}>
+    <${Confirm} title="Remove a rule" verb=${row.kind} args=${[row.text]} undo=${true} button="Remove the rule" ...${{ crawl, onClose }}>
       <p>${row.kind} <code><${Name} text=${row.text} /></code></p>
-      <p class="soft">The same as a command: <${Command} text=${commandOf(crawl.directory, row.kind, [row.text], true)} /></p>
-      <p class="buttons"><button class="main" onClick=${give}>Remove the rule</button><button onClick=${onClose}>Keep it</button></p>
     <//>`;
 }
 

@@ -4,7 +4,6 @@ An order is a row of the database. A running crawl looks every second, acts and 
 crawls, the order is done at once, and the next run begins with it. See decisions 0065 and 0066.
 """
 
-import getpass
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -14,19 +13,23 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
+from archiver.collection.orders.add import add_seeds
+from archiver.collection.orders.given import GivenOrder, user
+from archiver.collection.orders.retry import RetryRequest, retry
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
 from archiver.config.live_settings import cores, with_block, with_exclude, with_include, with_live_values
 from archiver.config.option_types import PATTERN, Pattern
 from archiver.config.politeness_settings import HOSTS
 from archiver.config.secret_settings import in_common
+from archiver.config.seeds import SeedList, seed
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import machines, url_lookup
-from archiver.frontier.address import host_name, shared_frontier, write_address
+from archiver.frontier.address import shared_frontier, write_address
 from archiver.frontier.orders import excluding, including, table
 from archiver.frontier.orders.including import Matches
-from archiver.frontier.orders.table import UNDO, NewOrder, Order, Verb
+from archiver.frontier.orders.table import MOST_KEPT, NOW, UNDO, NewOrder, Order, Verb
 from archiver.humanize import count, printable
 from archiver.policy.domains import scope_for
 from archiver.policy.quotas import Quotas
@@ -39,21 +42,11 @@ if TYPE_CHECKING:
 
 PATIENCE = 15.0  # seconds until we no longer wait for the answer of a running crawl
 LONGEST = 2000  # characters of an argument in a message
-MOST = 100_000  # characters of all arguments of an order
 EXAMPLES = 10  # URLs of a preview
 PREVIEW = 5.0  # seconds for each part of a preview
 
 Change = Callable[[Settings], Settings]
 Work = Callable[["SqliteFrontier"], Awaitable[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class GivenOrder:
-    """An order that was given; `order.answered` is None if the running crawl has not answered yet."""
-
-    order: Order
-    running: bool  # a process crawled when it was given
-    command: str  # what a person would type
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +72,11 @@ def give(
 
     settings = check_changeable(crawl)
     kind, wanted = checked(settings, verb, arguments, undo=undo)
+    if kind is Verb.RETRY:
+        return retry(crawl, RetryRequest.parse(arguments), who=who)
+    if kind is Verb.ADD:
+        seeds = tuple(dict.fromkeys(map(seed, arguments)))
+        return add_seeds(crawl, SeedList(seeds, ()), seeds, who=who)
     words = (*arguments, UNDO) if undo else tuple(arguments)
     with crawl_lock(crawl) as running:
         order = asyncio.run(_given(crawl, NewOrder(kind, words, who or user()), wanted, running=running))
@@ -92,8 +90,8 @@ def command_of(crawl: NamedCrawl, verb: str, arguments: Sequence[str] = (), *, u
 
 def checked(settings: Settings, verb: str, arguments: Sequence[str], *, undo: bool) -> tuple[Verb, _Wanted]:
     """Return what the order does to a crawl with *settings*. Raises `ConfigError` if it is wrong."""
-    if sum(map(len, arguments)) > MOST:
-        raise ConfigError(f"{printable(verb, 100)}: more than {MOST} characters; give several orders")
+    if sum(map(len, arguments)) > MOST_KEPT:
+        raise ConfigError(f"{printable(verb, 100)}: more than {MOST_KEPT} characters; give several orders")
     try:
         kind = Verb(verb)
     except ValueError:
@@ -113,6 +111,9 @@ def _wanted(settings: Settings, kind: Verb, arguments: Sequence[str], *, undo: b
         return _Wanted(ALONE[kind])
     if kind is Verb.SET:
         return _set(settings, arguments)
+    if kind in (Verb.RETRY, Verb.ADD, Verb.STOP):
+        _check_words(kind, arguments)
+        return _Wanted("the crawl does not run, so nothing is stopped")
     given = _one(kind, arguments)
     match kind:
         case Verb.EXCLUDE:
@@ -127,6 +128,17 @@ def _wanted(settings: Settings, kind: Verb, arguments: Sequence[str], *, undo: b
             if not given.strip():
                 raise ConfigError("the note is empty; for example: archiver note DIR 'slow on purpose'")
             return _Wanted("noted", at_once=True)
+
+
+def _check_words(kind: Verb, arguments: Sequence[str]) -> None:
+    """Refuse what is wrong whatever the crawl is."""
+    match kind:
+        case Verb.RETRY:
+            RetryRequest.parse(arguments)
+        case Verb.ADD if not arguments:
+            raise ConfigError("no URL: give one or more; for example: archiver add DIR https://example.org/")
+        case Verb.STOP if tuple(arguments) not in ((), (NOW,)):
+            raise ConfigError(f"stop takes no argument but {NOW}, not {printable(arguments[0], LONGEST)}")
 
 
 def _one(kind: Verb, arguments: Sequence[str]) -> str:
@@ -254,6 +266,8 @@ def preview(crawl: NamedCrawl, verb: str, argument: str) -> Preview:
     kind, _ = checked(settings, verb, (argument,), undo=False)
     if kind is Verb.INCLUDE:
         return _preview_include(crawl, settings, argument)
+    if kind is Verb.BLOCK:
+        return _preview_block(crawl, argument)
     if kind not in {Verb.EXCLUDE, Verb.FIRST}:
         raise ConfigError(f"{kind} has no preview")
     matches = matching(argument)
@@ -276,6 +290,18 @@ def _preview_include(crawl: NamedCrawl, settings: Settings, regex: str) -> Previ
     return Preview(found, of, complete, tuple(examples), 0, command, warning)
 
 
+def _preview_block(crawl: NamedCrawl, text: str) -> Preview:
+    """Return how many of the URLs that wait would not be fetched because of their hosts, with these as examples."""
+    quotas = Quotas(SettingsByHost(with_block(Settings(), HOSTS.parse(text), undo=False)))
+    with crawl.read() as db:
+        rows = db.execute("SELECT key, waiting, archived FROM hosts").fetchall()
+    found = [(key, waiting, archived) for key, waiting, archived in rows if quotas.block(key)]
+    waiting, archived = (sum(int(row[place]) for row in found) for place in (1, 2))
+    examples = tuple(str(key) for key, _, _ in found[:EXAMPLES])
+    of = sum(int(row[1]) for row in rows)
+    return Preview(waiting, of, True, examples, archived, command_of(crawl, Verb.BLOCK, (text,)))
+
+
 def _counted(pages: Iterator[excluding.Page]) -> tuple[int, int, list[str], bool]:
     """Return how many URLs were looked at, how many match, examples of these, and whether there was time for all."""
     end, seen, found, examples = time.monotonic() + PREVIEW, 0, 0, list[str]()
@@ -285,14 +311,6 @@ def _counted(pages: Iterator[excluding.Page]) -> tuple[int, int, list[str], bool
         if time.monotonic() > end:
             return seen, found, examples, False
     return seen, found, examples, True
-
-
-def user() -> str:
-    """Return the user and the machine."""
-    try:
-        return f"{getpass.getuser()}@{host_name()}"
-    except (OSError, KeyError):  # of a user that has no name, as in some containers
-        return f"@{host_name()}"
 
 
 async def _given(crawl: NamedCrawl, new: NewOrder, wanted: _Wanted, *, running: bool) -> Order:
