@@ -22,7 +22,6 @@ MAX_TEXT = 1000  # characters of a part of a finding
 
 def verify(paths: Sequence[Path], *, as_json: bool, store: str | None = None) -> ExitCode:
     """Check the collections and files *paths* and print every finding; files that are in *store* are read there."""
-    from archiver.tools.ingest.packages import verify_package
     from archiver.tools.verify import collection
     from archiver.tools.verify.findings import merge_reports
 
@@ -43,7 +42,10 @@ def verify(paths: Sequence[Path], *, as_json: bool, store: str | None = None) ->
             meter.show(_progress_text(progress))
 
         reports = [collection.verify(others, tell, opened)] if others else []
-        reports += [verify_package(path, tell) for path in packages]
+        if packages:
+            from archiver.tools.ingest.packages import verify_package
+
+            reports += [verify_package(path, tell) for path in packages]
     report = merge_reports(reports)
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))
     return ExitCode.DONE if report.ok else ExitCode.FAULTS

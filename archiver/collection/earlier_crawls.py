@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver.ask import METHOD
 from archiver.collection.dates import date_range
@@ -25,7 +26,6 @@ from archiver.collection.layout import Layout
 from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
 from archiver.errors import ArchiveError, ConfigError
-from archiver.extract.exchange import UNREAD, Read, payload, read_links
 from archiver.frontier.captures import CaptureRow, EarlierDatabase, EarlierUrl
 from archiver.frontier.port import InheritedThrottle
 from archiver.http import content_codings, read_beginning
@@ -35,6 +35,9 @@ from archiver.storage import storage
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
 from archiver.warc.records import parse_date, referred
+
+if TYPE_CHECKING:
+    from archiver.extract.exchange import Read
 
 SHOWN = 5  # dates in a message
 MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
@@ -140,7 +143,7 @@ class StoredVersion:
     offset: int
     spool: Path
 
-    def links(self, claim: Claim, read: Read) -> Links:
+    def links(self, claim: Claim, read: "Read") -> Links:
         """Return the links of the stored response, as if it had come now for *claim*; never raises."""
         return stored_links(self.file, self.offset, self.spool, claim, read)
 
@@ -149,8 +152,10 @@ class StoredVersion:
         return contradicts(framing, self.conditions)
 
 
-def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read) -> Links:
+def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: "Read") -> Links:
     """Return the links of the response at *offset* of *file*, as if it had come now for *claim*; or a note why not."""
+    from archiver.extract.exchange import UNREAD, read_links  # noqa: PLC0415 - slow to import; most readers ask only for dates
+
     try:
         with stored_answer(file, offset, spool) as exchange:
             return read_links(claim, exchange, read)
@@ -282,6 +287,8 @@ class EarlierCrawls:
         A server may compress a page again for each response, so that the stored bytes differ each time.
         """
         places = [self._holding(taken) if taken.revisit else taken for taken in (one, other)]
+        from archiver.extract.exchange import payload  # noqa: PLC0415 - slow to import
+
         try:
             with ExitStack() as stack:
                 answers = [

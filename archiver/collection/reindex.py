@@ -196,15 +196,15 @@ def _request_of(record: Record) -> _Request | None:
         return None
     head, _, body = bytes(block).partition(b"\r\n\r\n")
     first, *rest = head.split(b"\r\n")
+    method = first.decode("latin-1").strip().partition(" ")[0]
+    if method.upper() not in _WITH_BODY:
+        return _Request(method, "", None, b"")
     fields: dict[str, str] = {}
     for line in rest:
         name, colon, value = line.decode("latin-1").partition(":")
         if colon:
             fields.setdefault(name.strip().lower(), value.strip())
-    method = first.decode("latin-1").strip().partition(" ")[0]
-    if method.upper() not in _WITH_BODY:
-        body = b""
-    elif fields.get("transfer-encoding") == "chunked":
+    if fields.get("transfer-encoding") == "chunked":
         body = b"".join(Dechunker().feed(body))
     return _Request(method, fields.get("content-type", ""), fields.get("content-length"), body[:MAX_BODY])
 

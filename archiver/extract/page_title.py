@@ -5,6 +5,7 @@ markup; no tree is built. Linear, with bounded input and output.
 """
 
 from contextlib import suppress
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from lxml import etree
@@ -17,6 +18,7 @@ MOST_TITLE = 500
 MOST_BYTES = 4 << 20  # bytes of a page; longer pages are mostly data
 
 _PIECE = 1 << 16  # bytes between two checks if there is enough text
+_HEAD = 4 << 10  # bytes that have the title of most pages
 _DEEPEST = 2000  # nested elements; libxml2 searches all open elements at each end tag
 _UNSEEN = frozenset(("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "noframes", "head"))
 _INLINE = frozenset(  # may occur inside a word
@@ -42,8 +44,9 @@ def read_page_text(document: Document, *, text: bool = True) -> PageText:
     reader = _TextReader(wants_text=text)
     parser = etree.HTMLParser(target=reader, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # raised for a text without markup; what was read counts
-        for start in range(0, len(source), _PIECE):
-            parser.feed(source[start : start + _PIECE])
+        first = _PIECE if text else _HEAD
+        for start, end in pairwise(chain((0,), range(first, len(source), _PIECE), (len(source),))):
+            parser.feed(source[start:end])
             if reader.satisfied:
                 reader.stop()
                 break

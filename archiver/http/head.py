@@ -43,9 +43,12 @@ class BodyLength(NamedTuple):
 
 def head_end(data: bytes | bytearray, start: int = 0) -> int:
     """Return where the head ends, including its empty line; -1 if *data* does not hold the end from *start* on."""
-    bare = data.find(b"\n\n", start)
-    usual = data.find(b"\n\r\n", start, bare + 1 if bare >= 0 else len(data))
-    return usual + 3 if usual >= 0 else bare + 2 if bare >= 0 else -1
+    line = data.find(b"\n", start)  # one byte is found ten times as fast as two or three
+    if line < 0:
+        return -1
+    usual = data.find(b"\n\r\n", line)  # before the other, because it is near: a long body may have no empty line
+    bare = data.find(b"\n\n", line, usual + 1 if usual >= 0 else len(data))
+    return bare + 2 if bare >= 0 else usual + 3 if usual >= 0 else -1
 
 
 def leading_blank(data: bytes | bytearray, start: int = 0) -> int:

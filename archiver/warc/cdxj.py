@@ -239,6 +239,7 @@ _LISTED = frozenset(("response", "revisit", "resource", "metadata"))
 _IN_HTTP = frozenset(("response", "revisit", "request"))
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _SPACE = re.compile(r"[\s\x00-\x20]")
+_LONGEST_DATE = 64  # characters; longer ones are not cached
 _DAYS, _FRACTION = 3, 7  # numbers in a date without a time, and in one with a fraction of a second
 
 
@@ -268,6 +269,10 @@ def index_url(uri: str) -> str:
 def record_timestamp(record: Record) -> str:
     """Return the WARC-Date as 14 digits; "" if it is no valid date."""
     date = record.first("WARC-Date") or ""
+    return _timestamp(date) if len(date) <= _LONGEST_DATE else _read_timestamp(date)
+
+
+def _read_timestamp(date: str) -> str:
     numbers = _NO_DIGIT.split(date.strip()[:64])
     if numbers[-1] == "":
         numbers.pop()
@@ -280,6 +285,9 @@ def record_timestamp(record: Record) -> str:
         return timestamp14(parse_date(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
     except (ValueError, OverflowError, OSError):
         return ""
+
+
+_timestamp = lru_cache(maxsize=256)(_read_timestamp)  # the records of a visit have the same date
 
 
 def decode_field(value: str | None) -> str:

@@ -12,6 +12,7 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 CHUNK = 64 << 10  # read and inflated at a time
+SLICE = 8 << 10  # compressed bytes that inflating gets at a time
 MAGIC = b"\x1f\x8b"
 
 _MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]", re.DOTALL)
@@ -67,11 +68,15 @@ class _Plain:
 
 
 class _Gzip:
-    """A gzip file; the CRC and length of each member are checked at its end."""
+    """A gzip file; the CRC and length of each member are checked at its end.
+
+    Inflating returns what it did not use as a copy. So it gets little at a time: most members are small.
+    """
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
         self._file = file
-        self._input = b""
+        self._input = memoryview(b"")  # read
+        self._at = 0  # bytes of it that were used
         self._read_to = file.seek(offset)
         self._start = offset
         self._inflate = isal_zlib.decompressobj(31)
@@ -79,16 +84,17 @@ class _Gzip:
 
     @property
     def position(self) -> int:
-        return self._read_to - len(self._input)
+        return self._read_to - len(self._input) + self._at
 
     def begin(self) -> bool:
         self._start = self.position
-        while len(self._input) < _MEMBER_HEADER and self._read():
+        while len(self._input) - self._at < _MEMBER_HEADER and self._read():
             pass
-        if not self._input:
+        begin = self._input[self._at : self._at + _MEMBER_HEADER].tobytes()
+        if not begin:
             return False
-        cut = len(self._input) < _MEMBER_HEADER
-        if not _MEMBER.match(self._input) and not (cut and (MAGIC + b"\x08").startswith(self._input[:3])):
+        cut = len(begin) < _MEMBER_HEADER
+        if not _MEMBER.match(begin) and not (cut and (MAGIC + b"\x08").startswith(begin[:3])):
             raise DamagedRecord(self._start, "not-gzip", "no gzip member begins here")
         if cut:
             raise DamagedRecord(self._start, "gzip-cut", "the file ends inside the header of a gzip member")
@@ -98,13 +104,15 @@ class _Gzip:
 
     def more(self) -> bytes:
         while not self._ended:
-            last = not self._input and not self._read()
+            last = self._at == len(self._input) and not self._read()
+            given = self._input[self._at : self._at + SLICE]
+            inflate = self._inflate
             try:
-                data = self._inflate.decompress(self._input, CHUNK)
+                data = inflate.decompress(given, CHUNK)
             except _BROKEN as error:
                 raise DamagedRecord(self._start, "gzip-broken", f"the gzip member is damaged ({error})") from error
-            self._ended = self._inflate.eof
-            self._input = self._inflate.unused_data if self._ended else self._inflate.unconsumed_tail
+            self._ended = inflate.eof
+            self._at += len(given) - len(inflate.unused_data if self._ended else inflate.unconsumed_tail)
             if data:
                 return data
             if last and not self._ended:
@@ -114,7 +122,8 @@ class _Gzip:
     def _read(self) -> bool:
         data = self._file.read(CHUNK)
         self._read_to += len(data)
-        self._input += data
+        self._input = memoryview(self._input[self._at :].tobytes() + data)
+        self._at = 0
         return bool(data)
 
 

@@ -9,14 +9,14 @@ file; on any bytes, raises only `DamagedRecord`.
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
+from archiver.http.head import head_end
 from archiver.warc.members import DamagedRecord, MemberSource, next_record
 
 MAX_HEADER = 1 << 20  # the longest real ones have some 20 KiB: a long URL, and one field with page metadata
 MAX_REREAD = 1 << 30  # bytes in all that are read again after wrong lengths; beyond it, what those hid stays unread
 
-_END = re.compile(rb"\n\r?\n")  # of a header; a CR may stand before it
 _LINE_END = re.compile(rb"\r?\n")
 _LONE_LF = re.compile(rb"(?<!\r)\n")
 _VERSION = re.compile(rb"WARC/([0-9]{1,4}\.[0-9]{1,4})", re.IGNORECASE)  # ABNF strings have no case
@@ -26,6 +26,19 @@ _TRAILER = b"\r\n\r\n"
 _BEGIN = b"WARC/"
 _AT_HEADER = frozenset({"not-warc", "header-cut", "header-large", "arc"})  # faults found before any byte was taken
 _NEXT = re.compile(rb"WARC/[0-9]", re.IGNORECASE)
+_USUAL_BEGIN = (b"WARC/1.1\r\n", b"WARC/1.0\r\n")
+LOOKED_UP = frozenset(  # fields that this program reads or checks
+    (
+        *("WARC-Type", "WARC-Record-ID", "WARC-Date", "WARC-Target-URI", "WARC-Warcinfo-ID", "WARC-Concurrent-To"),
+        *("WARC-IP-Address", "WARC-Protocol", "WARC-Cipher-Suite", "WARC-Block-Digest", "WARC-Payload-Digest"),
+        *("WARC-Refers-To", "WARC-Refers-To-Target-URI", "WARC-Refers-To-Date", "WARC-Profile", "WARC-Truncated"),
+        *("WARC-Segment-Number", "WARC-Segment-Origin-ID", "WARC-Segment-Total-Length", "WARC-Filename"),
+        *("WARC-Identified-Payload-Type", "Content-Type", "Content-Length"),
+    )
+)
+_SPELLINGS = {name.lower(): name for name in LOOKED_UP}
+
+Values = dict[str, str]  # the first value of each field; names are as in `LOOKED_UP`, others in lower case
 
 
 class Record:
@@ -42,12 +55,10 @@ class Record:
         self.header_length = len(header)
         self.length: int | None = None
         self.header = header  # as stored, with its empty line
-        self.version, self.fields, self.faults = _parse(header)
-        self._values: dict[str, list[str]] = {}
-        for name, value in self.fields:
-            self._values.setdefault(name.lower(), []).append(value)
-        self.type = (self.first("WARC-Type") or "").lower()
-        size = self.first("Content-Length") or ""
+        # `is_usual`: no fault, no empty value, known names in their usual case
+        self.version, self.faults, self.values, self._fields, self.is_usual = _parse_usual(header) or _parse(header)
+        self.type = self.values.get("WARC-Type", "").lower()
+        size = self.values.get("Content-Length", "")
         self.size = int(size) if _LENGTH.fullmatch(size) else None  # of the block; None if the header does not say
         self._source = source
         self._left = self.size or 0
@@ -61,13 +72,21 @@ class Record:
     def __repr__(self) -> str:
         return f"<{self.type or 'record'} at {self.offset}>"
 
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """Every field with its value, in order."""
+        return tuple(self.values.items()) if self._fields is None else self._fields
+
     def first(self, name: str) -> str | None:
         """Return the first value of the field *name*, in any case."""
-        return next(iter(self._values.get(name.lower(), ())), None)
+        return self.values.get(name if name in LOOKED_UP else _key(name))
 
     def all(self, name: str) -> list[str]:
         """Return every value of the field *name*, in any case, in order."""
-        return list(self._values.get(name.lower(), ()))
+        key = _key(name)
+        if self._fields is None:
+            return [self.values[key]] if key in self.values else []
+        return [value for given, value in self._fields if _key(given) == key]
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the rest of the block. The record is whole if this ends without `DamagedRecord`."""
@@ -173,7 +192,7 @@ def _next_record(source: MemberSource) -> Record | None:
         return None
     buffer, start = source.buffer, source.start
     searched = 0
-    while not (found := _END.search(buffer, searched)):
+    while (end := head_end(buffer, searched)) < 0:
         if buffer[: len(_BEGIN)].upper() != _BEGIN[: len(buffer)]:
             raise _not_a_record(source)
         if len(buffer) > MAX_HEADER:
@@ -183,7 +202,7 @@ def _next_record(source: MemberSource) -> Record | None:
             raise DamagedRecord(start, "header-cut", "it ends inside a record's header")
     if not _VERSION.match(buffer):
         raise _not_a_record(source)
-    return Record(source, source.take(found.end()))
+    return Record(source, source.take(end))
 
 
 def _not_a_record(source: MemberSource) -> DamagedRecord:
@@ -213,8 +232,48 @@ def _resume(source: MemberSource, fault: DamagedRecord, offset: int) -> bool:
     return True
 
 
-def _parse(header: bytes) -> tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Parse a complete header: its version, its fields, and its faults in fixed words."""
+def _key(name: str) -> str:
+    """Return the key of *name* in `Values`."""
+    lower = name.lower()
+    return _SPELLINGS.get(lower, lower)
+
+
+class _Header(NamedTuple):
+    """A parsed header."""
+
+    version: str
+    faults: tuple[str, ...]
+    values: Values
+    fields: tuple[tuple[str, str], ...] | None  # None: those of `values`
+    is_usual: bool
+
+
+def _parse_usual(header: bytes) -> _Header | None:
+    """Parse a header as most writers make it; None if it needs `_parse`. Both give the same record."""
+    if not header.startswith(_USUAL_BEGIN) or not header.endswith(_TRAILER) or b":  " in header or b" \r" in header:
+        return None
+    parts = header[10:-4].decode("latin-1").split("\r\n")
+    text = "".join(parts)
+    if not (text.isascii() and text.isprintable()):  # a control character, such as a lone CR or LF, is not printable
+        return None
+    pairs = [part.split(": ", 1) for part in parts]
+    try:
+        values: Values = dict(pairs)
+    except ValueError:  # a line without a colon
+        return None
+    version = header[5:8].decode()
+    if len(values) == len(pairs) and LOOKED_UP.issuperset(values):
+        return _Header(version, (), values, None, is_usual=True)
+    others = values.keys() - LOOKED_UP
+    if not all(map(_NAME.fullmatch, others)) or not _SPELLINGS.keys().isdisjoint(map(str.lower, others)):
+        return None
+    fields = tuple([(name, value) for name, value in pairs])
+    first = {_key(name): value for name, value in reversed(fields)}
+    return _Header(version, (), first, fields, is_usual=True)
+
+
+def _parse(header: bytes) -> _Header:
+    """Parse any complete header: version, faults in fixed words, first values, and all fields."""
     version = _VERSION.match(header)
     first, *lines = _LINE_END.split(header.rstrip(b"\r\n"))
     fields: list[tuple[str, list[str]]] = []
@@ -238,7 +297,10 @@ def _parse(header: bytes) -> tuple[str, tuple[tuple[str, str], ...], tuple[str, 
         if colon:
             fields.append((name.strip(), [value.strip(" \t")]))
     joined = tuple((name, " ".join(parts).strip()) for name, parts in fields)
-    return version[1].decode() if version else "", joined, tuple(faults)
+    values: Values = {}
+    for name, value in joined:
+        values.setdefault(_key(name), value)
+    return _Header(version[1].decode() if version else "", tuple(faults), values, joined, is_usual=False)
 
 
 def _is_utf8(line: bytes) -> bool:

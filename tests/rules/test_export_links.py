@@ -295,3 +295,76 @@ def test_memory_does_not_grow_with_the_number_of_tags(text: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
     finally:
         tracemalloc.stop()
+
+
+PIECES = [
+    *(
+        "<p>",
+        "</p>",
+        "<P CLASS='x'>",
+        '<div class="a" id="b">',
+        '<td width="1" onclick="x">',
+        "<a href=/a>",
+        '<a name="x" href="/a">',
+    ),
+    *(
+        "<title>",
+        "</title>",
+        "<style>",
+        "</style>",
+        "a{b:url(/i.png)}",
+        "<script>",
+        "</script>",
+        "<svg>",
+        "</svg>",
+        "<svg/>",
+    ),
+    *(
+        "<math>",
+        "</math x>",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "<!-->",
+        "<plaintext>",
+        "<",
+        ">",
+        "</",
+        "x",
+        " ",
+        '"',
+        "/>",
+    ),
+    *(
+        '<img alt="<p>" src="/i.png">',
+        '<img title="a>b" src=/i.png>',
+        '<base target="x">',
+        '<object class="a" data="/a">',
+    ),
+    *(
+        '<link rel="preconnect" href="/a">',
+        '<p style="b:url(/i.png)">',
+        "<textarea>",
+        "</textarea>",
+        '<x-y data-src="/a">',
+    ),
+    *(
+        '<p fill="url(/i.png)">',
+        '<p lang="x" data="/a" ping="/a">',
+        '<circle cx="1"/>',
+        "\u212a",
+        "<p\u212a>",
+        "<\u017fvg>",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.booleans())
+def test_tags_are_left_out_only_if_nothing_in_them_changes(pieces: list[str], xml: bool) -> None:  # noqa: FBT001
+    text = "".join(pieces)
+    quick = changed(text, xml=xml)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewrite_html, "_behind_dull", lambda _text, position: position)
+        patch.setattr(rewrite_html, "_matters", lambda _tag, _name: True)
+        assert quick == changed(text, xml=xml)

@@ -11,6 +11,7 @@ time.
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from archiver.extract import charset
@@ -33,6 +34,27 @@ _COMMENT_END = re.compile(r"--!?>")
 _RAW = ("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes")
 _ENDS = {name: re.compile(f"</{name}(?=[\t\n\f\r />])", re.IGNORECASE) for name in _RAW}
 _FOREIGN = ("svg", "math")
+# Text and the tags that a rewriter need not see: with no attribute, or only with these in their usual form.
+_PLAIN = (
+    "class",
+    "id",
+    "title",
+    "lang",
+    "dir",
+    "role",
+    "alt",
+    "width",
+    "height",
+    "name",
+    "target",
+    "colspan",
+    "rowspan",
+)
+_DULL = re.compile(
+    rf"(?:[^<]++|<(?:/(?!svg|math)|(?!{'|'.join((*_RAW, *_FOREIGN, 'plaintext'))}))[a-z][a-z0-9]*+"
+    rf"(?: (?:{'|'.join(_PLAIN)})=\"[^\"<>]*+\")*+>)*+",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 class HtmlAttribute(NamedTuple):
@@ -51,10 +73,10 @@ class HtmlTag(NamedTuple):
     text: tuple[int, int]  # the text of a style or script
 
 
-def tags(text: str, *, xml: bool) -> Iterator[HtmlTag]:
-    """Yield every start tag in *text*, in order."""
+def tags(text: str, *, xml: bool, dull: bool = True) -> Iterator[HtmlTag]:
+    """Yield every start tag in *text*, in order; without *dull*, those with nothing to rewrite may be left out."""
     position = foreign = 0
-    while opening := _OPEN.search(text, position):
+    while opening := _OPEN.search(text, position if dull else _behind_dull(text, position)):
         comment, cdata, closing, _, name = opening.groups()
         if name is None:
             if closing is not None and closing.lower() in _FOREIGN:
@@ -75,6 +97,11 @@ def tags(text: str, *, xml: bool) -> Iterator[HtmlTag]:
             inside = (end, close.start() if close else len(text))
             position = inside[1]
         yield HtmlTag(name, attributes, inside)
+
+
+def _behind_dull(text: str, position: int) -> int:
+    found = _DULL.match(text, position)
+    return found.end() if found else position
 
 
 def _behind(text: str, opening: re.Match[str], comment: str | None, cdata: str | None) -> int:
@@ -122,6 +149,8 @@ _DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]
 _BASE = re.compile("<base", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # on unknown elements, or those that scripts use
 
+_LONGEST = 40  # characters of the names of elements and attributes that are judged by name
+
 Edit = tuple[int, int, str]  # start, end, replacement
 Meaning = Callable[[str], str]
 
@@ -134,7 +163,7 @@ def rewrite_html(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool =
     rewriter = _TagRewriter(text, page, meaning, depth)
     parts: list[str] = []
     kept = 0
-    for start, end, new in (edit for tag in tags(text, xml=xml) for edit in sorted(rewriter.edits(tag))):
+    for start, end, new in (edit for tag in tags(text, xml=xml, dull=False) for edit in sorted(rewriter.edits(tag))):
         if start >= kept:
             parts += (text[kept:start], new)
             kept = end
@@ -176,6 +205,8 @@ class _TagRewriter:
     def edits(self, tag: HtmlTag) -> Iterator[Edit]:
         """Yield the changes in *tag*, and in the text of a style."""
         for name, attribute in tag.attributes.items():
+            if not _matters(tag.name[:_LONGEST], name[:_LONGEST]):
+                continue
             if name in _REMOVED:
                 yield (*attribute.whole, "")
             elif attribute.value[0] < attribute.value[1]:
@@ -280,6 +311,15 @@ class _TagRewriter:
                 parts += (value[kept:start], new.replace(",", "%2C"))
                 kept = end
         return "".join((*parts, value[kept:]))
+
+
+@lru_cache(maxsize=4096)
+def _matters(tag: str, name: str) -> bool:
+    """Return False if no value of the attribute *name* of *tag* would be changed."""
+    named = (one for one, _ in URLS.get(tag, ()))
+    known = {"style", "srcdoc", "content", "value", "href", *_REMOVED, *PRESENTATION, *_SETS, *_EVERYWHERE, *_PERHAPS}
+    known |= {*LAZY_ON_IMAGES, *_MORE.get(tag, ()), *named}
+    return name in known or name.startswith("data-") or LAZY.fullmatch(name) is not None or len(name) == _LONGEST
 
 
 def _quoted(value: str) -> str:

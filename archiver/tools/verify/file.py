@@ -20,9 +20,10 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from archiver.storage import OPEN
+from archiver.tools.verify.digests import RecordFinding
 from archiver.tools.verify.findings import Findings, VerifyFinding
 from archiver.tools.verify.inventory import InventoryWriter, connect, text
-from archiver.tools.verify.record_checks import BlockCheck, RecordFinding, field_findings
+from archiver.tools.verify.record_checks import BlockCheck, field_findings
 from archiver.warc import arc, writer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
@@ -94,7 +95,7 @@ def _inflate(engine: Any, piece: bytes) -> None:
 
 
 CHUNK = 64 << 10
-STEP = 1 << 20  # bytes of blocks between two progress reports
+STEP = 1 << 20  # bytes between two progress reports
 
 _CUT = frozenset({"gzip-cut", "header-cut", "block-cut", "record-cut"})
 _VISIT_ENDS = ("metadata", "warcinfo", "resource")  # the record types after which a file of this program may end
@@ -179,6 +180,7 @@ class _Reading:
         self._pending: DamagedRecord | None = (
             None  # not yet reported: what it means depends on whether anything follows it
         )
+        self._since = 0  # bytes since the last progress report
         self._shared = -1
         self._ours = False
         self._last = ""  # type of the last whole record, if its visit needs more records
@@ -192,6 +194,7 @@ class _Reading:
         """Read *file*; *again* is the same file, opened a second time."""
         self._ours = written_by_archiver(again) and _has_own_gzip_headers(again)
         self._scan(file, again, ForgedRecords(again))
+        self._at(file.tell())
         if self.records == 0 and self._pending is not None and self._pending.word == "arc":
             self._findings.add(VerifyFinding(self._name, "arc", "an ARC file, the predecessor of WARC"))
             file.seek(0)
@@ -232,13 +235,13 @@ class _Reading:
         for code, message in field_findings(record):
             self._add(record, code, message)
         check = BlockCheck(record)
-        since = 0
-        self._at(file.tell())
+        self._since += record.header_length
         try:
             for piece in record.pieces():
                 check.feed(piece)
-                if (since := since + len(piece)) >= STEP:
-                    since = 0
+                self._since += len(piece)
+                if self._since >= STEP:
+                    self._since = 0
                     self._at(file.tell())
         except DamagedRecord:
             return  # the scan returns it next

@@ -12,6 +12,7 @@ lack recent records, or have lines for records written since: neither is a fault
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Any
@@ -21,18 +22,27 @@ from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.model import Framing
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import VerifyFinding
-from archiver.url import surt
-from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, index_url, parse_strict_line, variant_url
+from archiver.warc.cdxj import (
+    LONGEST_LINE,
+    REVISIT,
+    StrictLine,
+    index_url,
+    lookup_key,
+    parse_strict_line,
+    variant_url,
+)
 from archiver.warc.reader import Record
 from archiver.warc.records import ACCEPT_LANGUAGE
 
 BATCH = 1000
 
-_INSERT = """
-    INSERT INTO records (file, offset, inner, length, type, id, url, date, concurrent, warcinfo, digest, content,
-                         status, mime, truncated, origin, origin_id, origin_date)
+_COLUMNS = """offset, inner, length, type, id, url, date, concurrent, warcinfo, digest, content,
+    status, mime, truncated, origin, origin_id, origin_date"""
+_INSERT = f"""
+    INSERT INTO records (file, {_COLUMNS})
     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+"""  # noqa: S608 - a constant
+_MERGE = f"INSERT INTO records (file, {_COLUMNS}) SELECT ?, {_COLUMNS} FROM part.records"  # noqa: S608 - a constant
 
 _FILE = """
     INSERT INTO files SELECT ?, path, name, read_to, whole_to FROM part.files WHERE true
@@ -70,21 +80,22 @@ class InventoryWriter:
 
     def add(self, record: Record, framing: Framing | None) -> None:
         """Add a *record* that was read to its end."""
-        content = text(record.first("Content-Type")).partition(";")[0].strip().lower()
+        value, safe = record.values.get, str if record.is_usual else text  # a usual header is ASCII
+        content = _essence(safe(value("Content-Type", "")))
         mime = content
         if framing is not None:
             mime = framing.protocol if record.type == "request" else framing.media_type
         self._rows.append(
             (
-                *(record.offset, record.inner, record.length, text(record.type)),
-                *(text(record.first("WARC-Record-ID")), index_url(text(record.first("WARC-Target-URI")))),
-                *(text(record.first("WARC-Date")), text(record.first("WARC-Concurrent-To"))),
-                *(text(record.first("WARC-Warcinfo-ID")), text(record.first("WARC-Payload-Digest")), content),
+                *(record.offset, record.inner, record.length, safe(record.type)),
+                *(safe(value("WARC-Record-ID", "")), index_url(safe(value("WARC-Target-URI", "")))),
+                *(safe(value("WARC-Date", "")), safe(value("WARC-Concurrent-To", ""))),
+                *(safe(value("WARC-Warcinfo-ID", "")), safe(value("WARC-Payload-Digest", "")), content),
                 framing.status if framing else 0,
                 mime,
-                text(record.first("WARC-Truncated")),
-                index_url(text(record.first("WARC-Refers-To-Target-URI"))),
-                *(text(record.first("WARC-Refers-To")), text(record.first("WARC-Refers-To-Date"))),
+                safe(value("WARC-Truncated", "")),
+                index_url(safe(value("WARC-Refers-To-Target-URI", ""))),
+                *(safe(value("WARC-Refers-To", "")), safe(value("WARC-Refers-To-Date", ""))),
             )
         )
         if len(self._rows) >= BATCH:
@@ -98,14 +109,18 @@ class InventoryWriter:
         self._rows.clear()
 
 
+@lru_cache(maxsize=64)
+def _essence(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
 def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
     """Merge the inventories of files, or pieces of files, into *db*, each with the number of its file."""
     for number, part in parts:
         db.execute("ATTACH ? AS part", (str(part),))
         db.execute("BEGIN")
         db.execute(_FILE, (number,))
-        db.execute("UPDATE part.records SET file = ?", (number,))
-        db.execute("INSERT INTO records SELECT * FROM part.records")
+        db.execute(_MERGE, (number,))
         db.execute("COMMIT")
         db.execute("DETACH part")
         part.unlink()
@@ -345,6 +360,9 @@ def unindexed_findings(
             yield VerifyFinding(path, "index-behind", count)
 
 
+_NO_DIGIT = re.compile(r"\D")
+
+
 def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:
     """Return the lengths that a line may give for a record of *length* bytes: some indexers omit the final two CRLF."""
     return (length,) if length is None or name.removesuffix(OPEN).endswith(".gz") else (length, length - 4)
@@ -352,7 +370,7 @@ def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:
 
 def _key(url: str) -> str:
     try:
-        return surt(url)
+        return lookup_key(url)
     except ValueError:  # a port beyond 65535, or half a surrogate pair
         return ""
 
@@ -360,7 +378,7 @@ def _key(url: str) -> str:
 def _against_record(line: StrictLine, found: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
     _, _, kind, url, date, digest, status, mime = found
     entry = line.fields
-    digits = re.sub(r"\D", "", date)
+    digits = _NO_DIGIT.sub("", date)
     if not (digits + "000000").startswith(line.timestamp):
         yield "index-key", f"the timestamp is {line.timestamp}, but the record's date is {date}"
     language = str(entry.get(ACCEPT_LANGUAGE, ""))

@@ -24,7 +24,7 @@ from archiver.storage import OPEN
 from archiver.tools.verify.file import STEP, FileResult, ReadJob, check_file, current_path
 from archiver.warc.members import MAGIC, next_record
 
-WORTH_A_POOL = 32 << 20  # bytes in all files; below this, one process is faster than starting a pool
+WORTH_A_POOL = 128 << 20  # bytes in all files; below this, one process is faster than starting a pool
 PIECE = 32 << 20  # a file of at least twice this is read in pieces of at least this
 BEAT = 0.25  # seconds between two progress updates of the pool
 

@@ -7,70 +7,20 @@ The payload of an HTTP message is its body without chunked framing, still conten
 hash the framing too; if that is what a digest matches, the finding says so.
 """
 
-import hashlib
 import re
-from base64 import b32encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, time
+from functools import lru_cache
 from ipaddress import ip_address
 
 from archiver.http import Dechunker, read_head
-from archiver.http.head import MAX_HEAD, body_length, head_end, leading_blank, may_be_head
+from archiver.http.head import MAX_HEAD, head_end, leading_blank, may_be_head, read_message
 from archiver.model import Framing
-from archiver.warc.reader import Record
+from archiver.tools.verify.digests import Digest, RecordFinding, digest_field, digest_finding
+from archiver.warc.reader import LOOKED_UP, Record
 
-RecordFinding = tuple[str, str]
-
-_ALGORITHMS = frozenset({"md5", "sha1", "sha224", "sha256", "sha384", "sha512"})
-_DIGEST = re.compile(r"([A-Za-z0-9_-]{1,40}):([A-Za-z0-9+/=_-]{1,200})")
 _HELD_HEAD = 2 * MAX_HEAD  # a capture that was cut for its endless head is a little longer than MAX_HEAD
 _NO_BODY = (204, 304)
-
-
-class _Digest:
-    """A digest field: the claimed value and the running hash."""
-
-    def __init__(self, value: str) -> None:
-        algorithm, _, self._claim = value.partition(":")
-        self.algorithm = _algorithm(algorithm)
-        self._state = hashlib.new(self.algorithm, usedforsecurity=False)
-        self.update = self._state.update
-
-    def holds(self) -> bool:
-        raw = self._state.digest()
-        if self._claim.lower() == raw.hex():
-            return True
-        return self._claim.upper().rstrip("=") == b32encode(raw).decode().rstrip("=")
-
-    def __str__(self) -> str:
-        if self.algorithm == "sha1":
-            return f"sha1:{b32encode(self._state.digest()).decode()}"
-        return f"{self.algorithm}:{self._state.hexdigest()}"
-
-
-def _algorithm(name: str) -> str:
-    return name.lower().replace("-", "")
-
-
-def digest_finding(name: str, value: str) -> RecordFinding | None:
-    """Return what is wrong with the digest *value* of field *name*: its syntax, or an unknown algorithm."""
-    found = _DIGEST.fullmatch(value)
-    if found is None:
-        return "digest-syntax", f"{name} is {value[:80]!r}, not `algorithm:value`"
-    algorithm = _algorithm(found[1])
-    if algorithm not in _ALGORITHMS:
-        return "digest-algorithm", f"{name} uses {found[1]!r}"
-    size = hashlib.new(algorithm, usedforsecurity=False).digest_size
-    base16 = re.fullmatch(rf"[0-9A-Fa-f]{{{size * 2}}}", found[2])
-    base32 = re.fullmatch(rf"[A-Za-z2-7]{{{-(-size * 8 // 5)}}}=*", found[2])
-    if not base16 and not base32:
-        return "digest-syntax", f"{name} is {value[:80]!r}, which is not a value of {found[1]}"
-    return None
-
-
-def _digest_field(record: Record, name: str) -> _Digest | None:
-    value = record.first(name)
-    return _Digest(value) if value is not None and digest_finding(name, value) is None else None
 
 
 class BlockCheck:
@@ -78,14 +28,14 @@ class BlockCheck:
 
     def __init__(self, record: Record) -> None:
         self.framing: Framing | None = None  # of an HTTP message, once its head has come by
+        self._stated: int | None = None  # the length of its body by its head
         self._record = record
-        self._block = _digest_field(record, "WARC-Block-Digest")
-        media_type = re.sub(r"\s", "", record.first("Content-Type") or "").lower()
-        self._http = media_type.startswith("application/http") and record.type in ("response", "request", "revisit")
+        self._block = digest_field(record, "WARC-Block-Digest")
+        self._http = record.type in _MESSAGES and _is_http(record.first("Content-Type") or "")
         self.segmented = record.first("WARC-Segment-Number") is not None
-        checked = record.type in ("response", "request", "resource", "conversion") and not self.segmented
-        self._payload = _digest_field(record, "WARC-Payload-Digest") if checked else None
-        self._framed = _digest_field(record, "WARC-Payload-Digest") if self._payload and self._http else None
+        checked = record.type in _WITH_PAYLOAD and not self.segmented
+        self._payload = digest_field(record, "WARC-Payload-Digest") if checked else None
+        self._framed: Digest | None = None  # of a chunked body with its framing
         self._head = bytearray()
         self._dechunker: Dechunker | None = None
         self._body = 0
@@ -99,13 +49,12 @@ class BlockCheck:
         elif self.framing is not None:
             self._take_body(piece)
         else:
-            self._head += piece
-            self._try_head(last=False)
+            self._try_head(bytes(self._head) + piece, last=False)
 
     def finish(self) -> None:
         """End the block."""
         if self._http and self.framing is None:
-            self._try_head(last=True)
+            self._try_head(bytes(self._head), last=True)
         if self._dechunker is not None:
             for part in self._dechunker.finish():
                 self._take(part)
@@ -122,7 +71,7 @@ class BlockCheck:
         if self._record.type == "response" and self.framing is not None:
             yield from self._framing_findings(self.framing)
 
-    def _payload_finding(self, payload: _Digest) -> RecordFinding:
+    def _payload_finding(self, payload: Digest) -> RecordFinding:
         claimed = self._record.first("WARC-Payload-Digest")
         if self._dechunker is not None and self._framed is not None and self._framed.holds():
             return "payload-digest-of-framing", f"{claimed} includes the chunked framing; the payload has {payload}"
@@ -139,19 +88,25 @@ class BlockCheck:
                 yield "chunked-unframed", "the HTTP head says chunked, but the body has no chunks"
             elif not self._dechunker.done and not self._dechunker.unframed:
                 yield "truncation-unmarked", "the last chunk is missing, without WARC-Truncated"
-        elif (size := body_length(framing.fields).size) is not None and size > self._body:
-            yield "truncation-unmarked", f"the body has {self._body} of {size} bytes, without WARC-Truncated"
+        elif self._stated is not None and self._stated > self._body:
+            yield "truncation-unmarked", f"the body has {self._body} of {self._stated} bytes, without WARC-Truncated"
 
-    def _try_head(self, *, last: bool) -> None:
-        head = bytes(self._head)
+    def _try_head(self, head: bytes, *, last: bool) -> None:
+        """Read the head of the message if *head*, the block up to here, holds it; else keep it for the next piece."""
+        asks = self._record.type == "request"
         start = leading_blank(head)
-        end = head_end(head, start)
-        message = self._record.type == "request" or may_be_head(head)
-        if end < 0 and message and not last and len(head) < _HELD_HEAD:
+        open_end = not last and len(head) < _HELD_HEAD and (asks or may_be_head(head))
+        if open_end and head.find(b"\r\n\r\n", start) < 0 and head_end(head, start) < 0:
+            self._head[:] = head
             return
-        self.framing = _request_framing(head, end) if self._record.type == "request" else read_head(head)
+        if asks:
+            self.framing = _request_framing(head, head_end(head, start))
+        else:
+            self.framing, length = read_message(head)
+            self._stated = length.size
         if self.framing.chunked:
             self._dechunker = Dechunker()
+            self._framed = None if self._payload is None else digest_field(self._record, "WARC-Payload-Digest")
         self._head.clear()
         if len(head) > self.framing.head_length:
             self._take_body(head[self.framing.head_length :])
@@ -172,22 +127,29 @@ class BlockCheck:
 
 
 def _request_framing(head: bytes, end: int) -> Framing:
-    """Return a request's framing, parsed like a response's: their fields and bodies share one grammar.
-
-    Its `protocol` is the method.
-    """
+    """Return a request's framing: its fields and body share the grammar of a response. Its `protocol` is the method."""
     length = end if end >= 0 else len(head)
     line = head.find(b"\n", 0, length)
-    fields = read_head(b"HTTP/1.1 200\r\n" + head[line + 1 : length]) if line >= 0 else None
+    fields = head[line + 1 : length] if line >= 0 else b""
+    coded = b"transfer-encoding" in fields.lower()  # else it cannot be chunked
     method = head[:32].split(maxsplit=1)
     return Framing(
         status=0,
         head_length=length,
-        chunked=fields.chunked if fields else False,
-        media_type=fields.media_type if fields else "",
-        fields=fields.fields if fields else (),
+        chunked=coded and read_head(b"HTTP/1.1 200\r\n" + fields).chunked,
+        media_type="",
+        fields=(),
         protocol=method[0].decode("latin-1") if method else "",
     )
+
+
+_MESSAGES = frozenset({"response", "request", "revisit"})
+_WITH_PAYLOAD = frozenset({"response", "request", "resource", "conversion"})
+
+
+@lru_cache(maxsize=64)
+def _is_http(content_type: str) -> bool:
+    return re.sub(r"\s", "", content_type).lower().startswith("application/http")
 
 
 TYPES = frozenset({"warcinfo", "response", "request", "resource", "metadata", "revisit", "conversion", "continuation"})
@@ -244,17 +206,45 @@ _DATE = re.compile(
     re.IGNORECASE,  # RFC 3339 §5.6
 )
 _LEAST = (0, 1, 1, 0, 0, 0)
+_LONGEST = 100  # characters of a date or an address
 
 
-def field_findings(record: Record) -> Iterator[RecordFinding]:
-    """Yield all findings for the header of *record*."""
+def field_findings(record: Record) -> Iterable[RecordFinding]:
+    """Return all findings for the header of *record*."""
+    return () if _is_sound(record) else _field_findings(record)
+
+
+def _is_sound(record: Record) -> bool:
+    """Return True if the header of *record* is like most, so that it has no findings; if False, it may have some."""
+    if not record.is_usual or (record.version == "1.0" and "." in (record.first("WARC-Date") or "")):
+        return False
+    fields = record.fields
+    if not _is_sound_form(record.type, tuple([name for name, _ in fields])):
+        return False
+    for name, value in fields:
+        if (check := _SYNTAX.get(name)) is not None and check(name, value) is not None:
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _is_sound_form(kind: str, names: tuple[str, ...]) -> bool:
+    """Return True if a record of type *kind* needs no other fields than these, and may have them, whatever they say."""
+    if kind in ("warcinfo", "revisit") or not {"Content-Type"} <= set(names) <= LOOKED_UP - {"WARC-Segment-Number"}:
+        return False
+    once = all(names.count(name) == 1 for name in names if name in ONCE)
+    return kind in TYPES and once and not any(_presence(kind, dict.fromkeys(names, "given")))
+
+
+def _field_findings(record: Record) -> Iterator[RecordFinding]:
     for word in record.faults:
         yield word, _HEADER_FAULTS[word]
     if record.version not in ("1.0", "1.1"):
         yield "version-unknown", f"the version is WARC/{record.version}"
     if record.type and record.type not in TYPES:
         yield "type-unknown", f"the type is {record.type!r}"
-    yield from _presence(record)
+    yield from _presence(record.type, record.values)
+    yield from _repeated(record)
     yield from _content_type(record)
     for name, check in _SYNTAX.items():
         for value in record.all(name):
@@ -276,17 +266,20 @@ _HEADER_FAULTS = {
 }
 
 
-def _presence(record: Record) -> Iterator[RecordFinding]:
-    kind = record.type
+def _presence(kind: str, values: Mapping[str, str]) -> Iterator[RecordFinding]:
+    """Yield the findings for missing and forbidden fields; *values* are the first ones, by name."""
     for name, types in REQUIRED.items():
-        if (kind in types or types is TYPES) and not record.first(name):
+        if (kind in types or types is TYPES) and not values.get(name):
             yield "field-missing", f"a {kind or 'record'} must have {name}"
     if kind in TYPES:
         for name, types in ALLOWED.items():
-            if kind not in types and record.first(name) is not None:
+            if kind not in types and name in values:
                 yield "field-forbidden", f"a {kind} must not have {name}"
-        if kind in ("warcinfo", "metadata") and record.first("WARC-Payload-Digest") is not None:
+        if kind in ("warcinfo", "metadata") and "WARC-Payload-Digest" in values:
             yield "payload-digest-needless", f"a {kind} record has a WARC-Payload-Digest, but no payload"
+
+
+def _repeated(record: Record) -> Iterator[RecordFinding]:
     for name in ONCE:
         if (times := len(record.all(name))) > 1:
             yield "field-repeated", f"{name} occurs {times} times"
@@ -320,6 +313,11 @@ def _date(name: str, value: str) -> RecordFinding | None:
 
 def is_date(value: str) -> bool:
     """Return whether *value* is a date by WARC 1.1 §5.4: UTC, with a precision from years to nanoseconds."""
+    return len(value) <= _LONGEST and _is_date(value)
+
+
+@lru_cache(maxsize=256)  # the records of a visit have the same
+def _is_date(value: str) -> bool:
     found = _DATE.fullmatch(value)
     if found is None:
         return False
@@ -335,11 +333,16 @@ def is_date(value: str) -> bool:
 
 
 def _ip(name: str, value: str) -> RecordFinding | None:
+    return None if len(value) <= _LONGEST and _is_ip(value) else ("ip-syntax", f"{name} is {value[:60]!r}")
+
+
+@lru_cache(maxsize=256)
+def _is_ip(value: str) -> bool:
     try:
         ip_address(value)
     except ValueError:
-        return "ip-syntax", f"{name} is {value[:60]!r}"
-    return None
+        return False
+    return True
 
 
 def _truncated(name: str, value: str) -> RecordFinding | None:
