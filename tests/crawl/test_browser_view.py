@@ -157,6 +157,20 @@ def test_a_hostile_page_ends(name: str) -> None:
     assert found.ended == ended
 
 
+AGAIN = {
+    "storage": "if (sessionStorage.seen) later(); else { sessionStorage.seen = 1; location.reload() }",
+    "cookie": "if (document.cookie) later(); else { document.cookie = 'seen=1'; location = location.href }",
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_page_that_loads_itself_again_is_shown(name: str) -> None:
+    """As pages do that have set a cookie first; what they ask for then is what a replay asks for."""
+    later = "addEventListener('load', () => setTimeout(() => new Image().src = '/later.png', 100))"
+    found = viewed({PAGE: html(f"<script>const later = () => {later}; {AGAIN[name]}</script>")})
+    assert [asked.url for asked in found.missing] == [f"{PAGE}later.png"]
+
+
 def test_a_page_gets_no_more_memory_than_the_limit() -> None:
     """It tries to take 4 GiB."""
     script = """const kept = []
