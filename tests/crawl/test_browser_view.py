@@ -364,6 +364,32 @@ def test_a_behavior_of_the_user_runs_in_the_form_of_browsertrix() -> None:
     assert f"{PAGE}named.html" in found.links
 
 
+def test_a_behavior_runs_in_frames_on_wish() -> None:
+    """A frame has a behavior of its own: the first that says `runInIframe` and is for its address."""
+    page = """class Page { static id = "Page"; static runInIframe = false; static isMatch() { return true }
+        async *run() { await fetch("/page") } }"""
+    inner = """class Inner { static id = "Inner"; static runInIframe = true
+        static isMatch() { return location.pathname === "/inner.html" }
+        async *run(ctx) { ctx.Lib.xpathNode("//button").click(); yield; ctx.Lib.addLink("/named.html") } }"""
+    framed = "<title>Framed</title><iframe src=/outer.html></iframe>"
+    nested = {
+        "outer": "<iframe src=/inner.html></iframe>",
+        "inner": "<button onclick=\"fetch('/clicked')\">More</button>",
+    }
+    pages = {PAGE: framed} | {f"{PAGE}{name}.html": text for name, text in nested.items()}
+
+    async def answer(asked: Asked) -> Told | None:
+        return html(pages.get(asked.url, "text"))
+
+    plan = BehaviourPlan(files=(BehaviorFile("0.js", page), BehaviorFile("1.js", inner)))
+    limits = replace(PATIENT, behaviours=plan)
+    found = in_browser(lambda views, _browser: views.view(PAGE, SECOND, answer, limits))
+    assert (found.behavior, found.faults) == ("Page", ())
+    asked = [each.url.removeprefix(PAGE) for each in found.answered]
+    assert asked == ["", "outer.html", "inner.html", "page", "clicked"]
+    assert f"{PAGE}named.html" in found.links
+
+
 FORM = "class A {{ static id = 'A'; static isMatch() {{ return true }}; async *run() {{ {} }} }}"
 
 
