@@ -71,6 +71,8 @@ def asked_by(params: Mapping[str, Any]) -> Asked:
 
 SENT = re.compile(  # names of headers; not those that make another method of a request, or another sender
     r"(?:accept|accept-language|authorization|content-type|origin|referer"
+    r"|hx-[a-z-]{1,40}|turbo-frame|rsc|next-(?:url|router-[a-z-]{1,40})"  # htmx, Turbo, Next.js: a part of the page
+    r"|prefer|api-?key|client-id|apollo-require-preflight|apollographql-client-(?:name|version)"
     r"|x-(?!http-method|method-override|forwarded)[a-z0-9-]{1,98})\Z"
 )
 PLAIN = {("accept", "*/*")}  # what a script sends that sets nothing

@@ -84,9 +84,9 @@
             return ""
         },
 
-        // Begin *Behavior* if it is for this page; return its id, or "".
-        async begin(Behavior) {
-            if (!Behavior.isMatch()) return ""
+        // Begin *Behavior* if it is for this page, or for this frame of one (*framed*); return its id, or "".
+        async begin(Behavior, framed) {
+            if ((framed && Behavior.runInIframe !== true) || !Behavior.isMatch()) return ""
             const { state, opts } = Behavior.init?.() ?? {}
             context = { Lib, state: state ?? {}, opts: opts ?? {}, log: () => {} }
             context.getState = Lib.getState

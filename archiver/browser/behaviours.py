@@ -18,6 +18,7 @@ _FILES = resources.files("archiver.browser")
 BEHAVIOURS = _FILES.joinpath("behaviours.js").read_text("utf-8").partition("\n")[2].strip()
 RUNNER = _FILES.joinpath("behavior_files.js").read_text("utf-8").strip()
 MAX_GROWTH = 20  # times that a page may become longer while it is scrolled
+MAX_FRAMES = 20  # of a page, in which behaviors run
 MAX_MESSAGE = 300  # characters of an error
 
 
@@ -60,6 +61,17 @@ class IsolatedWorld:
         """Return a new context, which lasts as long as the document. Raises `DevToolsError`."""
         world = await self._devtools.call("Page.createIsolatedWorld", self._session, frameId=self._frame)
         return int(world["executionContextId"])
+
+    async def inner(self) -> list["IsolatedWorld"]:
+        """Return a world in each frame of the page, but not in frames of other sites."""
+        found: list[IsolatedWorld] = []
+        with suppress(DevToolsError):
+            trees = [(await self._devtools.call("Page.getFrameTree", self._session))["frameTree"]]
+            while trees and len(found) < MAX_FRAMES:
+                inner = trees.pop().get("childFrames", ())
+                found += (IsolatedWorld(self._devtools, self._session, each["frame"]["id"]) for each in inner)
+                trees += inner
+        return found[:MAX_FRAMES]
 
     async def run(self, context: int, script: str) -> dict[str, Any]:
         """Return the result of *script* in *context*. Raises `DevToolsError`."""
@@ -126,13 +138,15 @@ class Behaviours:
         self._world = world
         self._quiet = quiet
         self._plan = plan
+        self._begun = 0  # behaviors of the user
 
     async def run(self) -> None:
         """Run all of them, one after the other."""
         await self._world.value(f"{BEHAVIOURS}.open()")
-        for each in self._plan.files:
-            if not self.ran:
-                await self._run_file(each)
+        await self._run_files(self._world, framed=False)
+        if any("runInIframe" in each.source for each in self._plan.files):
+            for world in await self._world.inner():
+                await self._run_files(world, framed=True)
         reached = await self.scroll(0)
         for _ in range(self._plan.clicks):
             if not await self._quiet() or not await self._world.value(f"{BEHAVIOURS}.more()"):
@@ -148,14 +162,21 @@ class Behaviours:
                 break
         return reached
 
-    async def _run_file(self, file: BehaviorFile) -> None:
-        """Run the behavior in *file*, if it is for this page."""
+    async def _run_files(self, world: IsolatedWorld, *, framed: bool) -> None:
+        """Run the first behavior that is for the page; *framed*: for this frame of it."""
+        begun = self._begun
+        for each in self._plan.files:
+            if self._begun == begun:
+                await self._run_file(each, world, framed=framed)
+
+    async def _run_file(self, file: BehaviorFile, world: IsolatedWorld, *, framed: bool) -> None:
+        """Run the behavior in *file*, if it is for the document of *world*."""
         plan, fault = self._plan, ""
         try:
             async with asyncio.timeout(plan.seconds):
-                fault = await self._steps(file)
+                fault = await self._steps(file, world, framed=framed)
         except TimeoutError:
-            self._world.interrupt()
+            world.interrupt()
             fault = f"it was ended after {plan.seconds:g} seconds"
         except BrowserGoneError:
             raise
@@ -164,19 +185,23 @@ class Behaviours:
         if fault:
             self.faults.append(f"{file.path}: {fault}")
 
-    async def _steps(self, file: BehaviorFile) -> str:
+    async def _steps(self, file: BehaviorFile, world: IsolatedWorld, *, framed: bool) -> str:
         """Begin the behavior in *file*, and make its steps; return why it was ended, "" if it ended by itself."""
-        context = await self._world.context()
-        await self._world.run(context, f"globalThis.archiver = {RUNNER}; 0")
-        self.ran = str((await self._world.run(context, f"archiver.begin({expression(file)})")).get("value") or "")
-        fault = f"it was ended after {self._plan.steps} steps" if self.ran else ""
-        for _ in range(self._plan.steps if self.ran else 0):
-            if not (await self._world.run(context, "archiver.step()")).get("value"):
+        context = await world.context()
+        await world.run(context, f"globalThis.archiver = {RUNNER}; 0")
+        begin = f"archiver.begin({expression(file)}, {json.dumps(framed)})"
+        ran = str((await world.run(context, begin)).get("value") or "")
+        self.ran = self.ran or ran
+        self._begun += bool(ran)
+        fault = f"it was ended after {self._plan.steps} steps" if ran else ""
+        for _ in range(self._plan.steps if ran else 0):
+            if not (await world.run(context, "archiver.step()")).get("value"):
                 fault = ""
                 break
             if not await self._quiet():
                 break
-        self.links = tuple(map(str, (await self._world.run(context, "archiver.links()")).get("value", ())))
+        named = (await world.run(context, "archiver.links()")).get("value", ())
+        self.links = (*self.links, *map(str, named))
         return fault
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, NamedTuple
 
+from archiver.ask import GET
 from archiver.browser.answers import NAVIGATION, UNTOLD, Asked, Told, asked_by, is_unseen, preflight, readable
 from archiver.browser.behaviours import BehaviourPlan, IsolatedWorld
 from archiver.browser.devtools import BrowserGoneError, DevTools, DevToolsError, Events, PageEvent
@@ -23,6 +24,7 @@ REST = 5.0  # seconds in which a page that has reached a limit may still give it
 TIMERS = 10.0  # seconds by which the clock of a page is put forward at the end
 LATE_REQUESTS = 100  # of a page meanwhile
 BUSY = 5.0  # seconds that a worker may compute before it is no longer waited for
+RELOADS = 2  # times that a page may load itself again, as many do once they have set a cookie
 STALLED = 5.0  # seconds without a request after which a page is no longer waited for meanwhile
 REQUESTS: dict[str, Any] = {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]}
 ATTACH: dict[str, Any] = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
@@ -67,7 +69,9 @@ class PageTab:
     second: int
     session: str = ""
     frame: str = ""  # the main frame
+    url: str = ""  # of the page, without its fragment
     navigation: str = ""  # the id of the request for the page itself, and for its redirects
+    reloads: int = 0
     loaded: bool = False
     paused: int = 0
     targets: int = 0
@@ -114,6 +118,7 @@ class PageTab:
 
     async def navigate(self, url: str) -> None:
         """Go to *url*."""
+        self.url = url.partition("#")[0]
         navigating = self.devtools.send("Page.navigate", self.session, url=url)
         reply = await navigating
         failed = reply.get("result", {}).get("errorText", "") or reply.get("error", {}).get("message", "")
@@ -322,8 +327,14 @@ class PageTab:
         """Return True if the page would go to another one."""
         if asked.kind != "Document" or params.get("frameId") != self.frame:
             return False
-        self.navigation = self.navigation or params.get("networkId", "")
-        return bool(params.get("networkId", "") != self.navigation)
+        number = params.get("networkId", "")
+        again = number != self.navigation and (asked.url, asked.method) == (self.url, GET)
+        if self.navigation and again and self.reloads < RELOADS:
+            self.reloads += 1
+            self.navigation, self.loaded = number, False
+            self.seen.clear()
+        self.navigation = self.navigation or number
+        return bool(number != self.navigation)
 
     async def _tell(self, session: str, request: str, told: Told) -> None:
         await self.devtools.call(

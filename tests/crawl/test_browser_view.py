@@ -157,6 +157,20 @@ def test_a_hostile_page_ends(name: str) -> None:
     assert found.ended == ended
 
 
+AGAIN = {
+    "storage": "if (sessionStorage.seen) later(); else { sessionStorage.seen = 1; location.reload() }",
+    "cookie": "if (document.cookie) later(); else { document.cookie = 'seen=1'; location = location.href }",
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_page_that_loads_itself_again_is_shown(name: str) -> None:
+    """As pages do that have set a cookie first; what they ask for then is what a replay asks for."""
+    later = "addEventListener('load', () => setTimeout(() => new Image().src = '/later.png', 100))"
+    found = viewed({PAGE: html(f"<script>const later = () => {later}; {AGAIN[name]}</script>")})
+    assert [asked.url for asked in found.missing] == [f"{PAGE}later.png"]
+
+
 def test_a_page_gets_no_more_memory_than_the_limit() -> None:
     """It tries to take 4 GiB."""
     script = """const kept = []
@@ -347,6 +361,32 @@ def test_a_behavior_of_the_user_runs_in_the_form_of_browsertrix() -> None:
     assert (found.ended, found.faults, found.behavior) == ("", (), "Threads")
     asked = [each.url.removeprefix(PAGE) for each in found.answered]
     assert asked == ["", "opened-1", "opened-2", "opened-3", "opened-4", "clicked", "done?4-9-1-1"]
+    assert f"{PAGE}named.html" in found.links
+
+
+def test_a_behavior_runs_in_frames_on_wish() -> None:
+    """A frame has a behavior of its own: the first that says `runInIframe` and is for its address."""
+    page = """class Page { static id = "Page"; static runInIframe = false; static isMatch() { return true }
+        async *run() { await fetch("/page") } }"""
+    inner = """class Inner { static id = "Inner"; static runInIframe = true
+        static isMatch() { return location.pathname === "/inner.html" }
+        async *run(ctx) { ctx.Lib.xpathNode("//button").click(); yield; ctx.Lib.addLink("/named.html") } }"""
+    framed = "<title>Framed</title><iframe src=/outer.html></iframe>"
+    nested = {
+        "outer": "<iframe src=/inner.html></iframe>",
+        "inner": "<button onclick=\"fetch('/clicked')\">More</button>",
+    }
+    pages = {PAGE: framed} | {f"{PAGE}{name}.html": text for name, text in nested.items()}
+
+    async def answer(asked: Asked) -> Told | None:
+        return html(pages.get(asked.url, "text"))
+
+    plan = BehaviourPlan(files=(BehaviorFile("0.js", page), BehaviorFile("1.js", inner)))
+    limits = replace(PATIENT, behaviours=plan)
+    found = in_browser(lambda views, _browser: views.view(PAGE, SECOND, answer, limits))
+    assert (found.behavior, found.faults) == ("Page", ())
+    asked = [each.url.removeprefix(PAGE) for each in found.answered]
+    assert asked == ["", "outer.html", "inner.html", "page", "clicked"]
     assert f"{PAGE}named.html" in found.links
 
 

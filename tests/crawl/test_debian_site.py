@@ -5,6 +5,7 @@ ARCHIVER_SITE names the folder of another site for the browser; the other checks
 """
 
 import os
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -15,10 +16,12 @@ from fastwarc.warc import ArchiveIterator
 from warcio.checker import Checker
 
 from archiver.model import ExitCode
+from archiver.policy.url_forms import pattern
+from archiver.policy.views import ViewSample, need_of
 from fixtures import browser, devtools
 from fixtures.archives import Stored, states, stored, warcs
 from fixtures.command import archiver
-from fixtures.debian import NotToBeHad, python_manual
+from fixtures.debian import NotToBeHad, python_manual, sqlite_manual
 from fixtures.folder import content_type, files, serve_tree
 from fixtures.reachable_urls import reachable
 from fixtures.sites import UNNAMED
@@ -26,6 +29,24 @@ from fixtures.sites import UNNAMED
 EVERY = int(os.environ.get("ARCHIVER_EVERY", "40" if os.environ.get("ARCHIVER_LONG") else "120"))
 
 pytestmark = [pytest.mark.site, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("manual", [python_manual, sqlite_manual])
+def test_a_browser_would_show_few_of_its_pages(manual: Callable[[Path], Path], tmp_path: Path) -> None:
+    """All pages have scripts, which bring nothing: `--browser auto` shows the first of some patterns, and samples."""
+    try:
+        root = manual(tmp_path)
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+    sample, shown = ViewSample(every=False), 0
+    pages = sorted(root.rglob("*.html"))
+    for path in pages:
+        shape = pattern(f"http://host/{path.relative_to(root)}")
+        if sample.takes("http://host", shape, need_of(path.read_bytes())):
+            sample.ended("http://host", shape, brought=False)
+            shown += 1
+    assert len(pages) > 400
+    assert 0 < shown < len(pages) / 20
 
 
 class Site:
