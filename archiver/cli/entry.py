@@ -33,6 +33,7 @@ COMMANDS = {
     "resume": "Continue a crawl after Ctrl+C, a crash or a limit.",
     "join": "Crawl with the other machines of a crawl in PostgreSQL.",
     "recrawl": "Crawl a site again into the same collection, so that you can replay each date.",
+    "schedule": "Crawl a collection again every day, week or month.",
     "status": "Show the progress of a crawl.",
     "report": "Report the results of a crawl.",
     "explain": "Explain what happened to a URL and why.",
