@@ -33,7 +33,7 @@ Wants=network-online.target
 [Service]
 Type=oneshot
 ExecStart={command}
-# 4: it was stopped; 5: a limit was reached. The next crawl begins anew.
+# 4: it was stopped; 5: a limit was reached. The next crawl is a new one.
 SuccessExitStatus=4 5
 # Requests in flight finish first; see drain-timeout.
 KillSignal=SIGTERM
