@@ -84,6 +84,11 @@ def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
                 lambda: room.get(f"/api/crawls/{number}").json,
                 lambda found: found["live"] and found["live"]["waiting"] == found["live"]["active"] == 1,
             )
+            said_so = until(
+                lambda: room.get(f"/api/crawls/{number}").json["verdict"]["text"],
+                lambda found: found != "still being read",
+            )
+            assert said_so == "the crawl is running"
             assert details["settings"]["host-concurrency"] == "1"
             with room.stream(number, after=last) as stream:
                 gate.open()
@@ -96,7 +101,7 @@ def test_a_crawl_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
         room.get("/")
     with watching("c", cwd=tmp_path) as room:
         details = until(lambda: room.get(f"/api/crawls/{number}").json, lambda found: found["verdict"]["findings"])
-        assert details["state"] == "done"
+        assert (details["state"], details["verdict"]["text"]) == ("done", "done")
         assert details["live"] is None
         assert details["counts"]["archived"] == PAGES + 5
         lines = room.get(f"/api/crawls/{number}/explain?url={server.url('/late/1')}").json["lines"]

@@ -32,7 +32,8 @@ LINKS = st.lists(
     max_size=4,
 )
 SETTLED = st.tuples(st.just("settle"), st.integers(0, 9), st.sampled_from(EVENTS), LINKS)
-OTHERS = st.tuples(st.sampled_from(["again", "seeds", "elsewhere", "robots"]), st.integers(0, 9), st.none(), st.none())
+ACTS = ("again", "seeds", "elsewhere", "robots", "excluded", "taken back", "first")
+OTHERS = st.tuples(st.sampled_from(ACTS), st.integers(0, 9), st.none(), st.none())
 
 
 class NoOffers(RecentLinks):
@@ -40,6 +41,18 @@ class NoOffers(RecentLinks):
 
     def remember(self, links: Any) -> None:
         pass
+
+
+async def ordered(other: SqliteFrontier, act: str, name: str) -> None:
+    """Let another process do *act*."""
+    if act == "excluded":
+        await other.exclude(name, name.__eq__)
+    elif act == "taken back":
+        await other.take_back(name)
+    elif act == "first":
+        await other.put_first(name.__eq__)
+    else:
+        await other.add_seeds([name], 1.0)
 
 
 async def lived(folder: Path, life: Sequence[Any], offers: RecentLinks) -> list[tuple[Any, ...]]:
@@ -60,9 +73,8 @@ async def lived(folder: Path, life: Sequence[Any], offers: RecentLinks) -> list[
             elif act == "robots":
                 await frontier.ask_robots_of((1,))
             else:
-                other = await SqliteFrontier.open(folder / "crawl.db")
-                await other.add_seeds([NAMES[chosen % len(NAMES)]], 1.0)
-                await other.close()
+                async with await SqliteFrontier.open(folder / "crawl.db") as other:
+                    await ordered(other, act, NAMES[chosen % len(NAMES)])
     return rows(folder, "SELECT * FROM urls ORDER BY id") + rows(folder, "SELECT * FROM hosts ORDER BY id")
 
 

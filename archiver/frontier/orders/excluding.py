@@ -1,8 +1,8 @@
 """URLs that a person excludes from the queue and takes back, or puts first.
 
-They are excluded with the failure `rule` and the rule as note, in pages of `AT_ONCE` rows, each a short transaction,
-because a crawl may be running. Place, tries and time of a row stay, so what takes them back makes them due as before. A
-URL whose request is under way is settled as usual. Seeds and robots.txt are never excluded.
+They are excluded with the failure `rule` and the rule as note. Rows are read in pages of `AT_ONCE` and written in short
+transactions, because a crawl may be running. Place, tries and time of a row stay, so what takes them back makes them
+due as before. A URL whose request is under way is settled as usual. Seeds and robots.txt are never excluded.
 """
 
 import json
@@ -13,7 +13,7 @@ from archiver.errors import Failure
 from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.links import Revision
 
-AT_ONCE = 1000  # rows of one transaction
+AT_ONCE = 1000  # rows that are read at once
 
 WAITING = """
 SELECT id, url FROM urls WHERE id > ? AND state = 'waiting' AND priority >= 0
@@ -92,6 +92,8 @@ def put_first(db: Connection, rows: Sequence[int]) -> int:
 
 
 def changed(db: Connection) -> None:
-    """Let crawlers read the queue of their hosts again, and forget what they know of links."""
-    for name in ("links", "orders"):
-        Revision(name).raise_by_one(db)
+    """Let crawlers read the queue of their hosts again.
+
+    They need not forget what they know of links: every row stays as near and as early as it was, or becomes earlier.
+    """
+    Revision("orders").raise_by_one(db)

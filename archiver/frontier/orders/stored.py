@@ -6,8 +6,8 @@ second at most. An order is one small row, and there are as many as people have 
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Concatenate, ParamSpec
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from archiver.frontier.connection import Connection
 from archiver.frontier.connections import Database, Runs
@@ -17,6 +17,10 @@ from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes
 
 P = ParamSpec("P")
+T = TypeVar("T")
+Row = TypeVar("Row")
+SHARE = 0.25  # of the time is spent on judging and writing; the rest is the crawl's
+WRITTEN_AT_ONCE = 250  # rows of one transaction: some two milliseconds
 ASK_EVERY = 0.1  # seconds between two looks at an order that is not answered
 
 
@@ -41,40 +45,52 @@ class StoredOrders(Runs):
             order = await self._read(table.order, row)
         return order
 
-    async def _write_gently(
-        self, act: Callable[Concatenate[Connection, P], int], *values: P.args, **named: P.kwargs
-    ) -> int:
-        """Call *act* for one page of many, and leave the database to the crawl for as long as that took.
-
-        SQLite does not wait for the disk here: the answer to the order, which follows, is synced, and all before it.
-        """
+    async def _gently(self, work: Awaitable[T]) -> T:
+        """Wait for *work*, and leave processor, disk and database to the crawl for a multiple of the time it took."""
         began = time.monotonic()
-        count = await self._write_unsynced(act, *values, **named)
-        await asyncio.sleep(time.monotonic() - began)
+        done = await work
+        await asyncio.sleep((time.monotonic() - began) * (1 / SHARE - 1))
+        return done
+
+    async def _write_gently(
+        self,
+        act: Callable[Concatenate[Connection, Sequence[Row], P], int],
+        rows: Sequence[Row],
+        *values: P.args,
+        **named: P.kwargs,
+    ) -> int:
+        """Call *act* for *rows*, `WRITTEN_AT_ONCE` in each transaction, and return the sum of its results.
+
+        A process that is interrupted while it holds the lock of the database makes the crawl wait, so it holds it for
+        a few milliseconds at most. SQLite does not wait for the disk here: the answer to the order, which follows, is
+        synced, and all before it.
+        """
+        count = 0
+        for first in range(0, len(rows), WRITTEN_AT_ONCE):
+            some = rows[first : first + WRITTEN_AT_ONCE]
+            count += await self._gently(self._write_unsynced(act, some, *values, **named))
         return count
 
     async def exclude(self, regex: str, matches: Callable[[str], bool]) -> int:
         """Exclude the waiting URLs that match *regex*, and return how many; *matches* says which do."""
         after = count = 0
-        while (page := await self._read(excluding.page, excluding.WAITING, after, matches)).last:
+        while (page := await self._gently(self._read(excluding.page, excluding.WAITING, after, matches))).last:
             after = page.last
-            if page.found:
-                count += await self._write_gently(excluding.exclude, [row for row, _ in page.found], regex)
+            count += await self._write_gently(excluding.exclude, [row for row, _ in page.found], regex)
         return count
 
     async def put_first(self, matches: Callable[[str], bool]) -> int:
         """Let the waiting URLs that match go before all pages of their hosts, and return how many."""
         after = count = 0
-        while (page := await self._read(excluding.page, excluding.WAITING, after, matches)).last:
+        while (page := await self._gently(self._read(excluding.page, excluding.WAITING, after, matches))).last:
             after = page.last
-            if page.found:
-                count += await self._write_gently(excluding.put_first, [row for row, _ in page.found])
+            count += await self._write_gently(excluding.put_first, [row for row, _ in page.found])
         return count
 
     async def take_back(self, regex: str) -> int:
         """Let the URLs wait again that the rule *regex* has excluded, and return how many."""
         after = count = 0
-        while rows := await self._read(excluding.excluded, regex, after):
+        while rows := await self._gently(self._read(excluding.excluded, regex, after)):
             after = rows[-1]
             count += await self._write_gently(excluding.take_back, rows)
         return count
@@ -82,23 +98,20 @@ class StoredOrders(Runs):
     async def include(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
         """Let refused and excluded URLs wait that match *regex* and that *scope* accepts; return how many."""
         count, after, last = 0, 0, ""
-        while (excluded := await self._read(including.excluded_page, after, matches, scope)).last:
+        while (excluded := await self._gently(self._read(including.excluded_page, after, matches, scope))).last:
             after = excluded.last
-            if excluded.found:
-                count += await self._write_gently(including.revive, [row for row, _ in excluded.found], regex)
-        while (refused := await self._read(including.refused_page, last, matches, scope)).last:
+            count += await self._write_gently(including.revive, [row for row, _ in excluded.found], regex)
+        while (refused := await self._gently(self._read(including.refused_page, last, matches, scope))).last:
             last = refused.last
-            if refused.found:
-                count += await self._write_gently(including.add, refused.found)
+            count += await self._write_gently(including.add, refused.found)
         return count
 
     async def take_out(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
         """Exclude the waiting URLs that *regex* brought in, by the *scope* without it, and return how many."""
         after = count = 0
-        while (page := await self._read(including.waiting_page, regex, after, matches, scope)).last:
+        while (page := await self._gently(self._read(including.waiting_page, regex, after, matches, scope))).last:
             after = page.last
-            if page.found:
-                count += await self._write_gently(including.take_out, page.found)
+            count += await self._write_gently(including.take_out, page.found)
         await self._write(including.forget, regex)
         return count
 

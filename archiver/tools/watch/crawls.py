@@ -116,12 +116,11 @@ class WatchedCrawl:
 
     def _verdict(self, db: Reader) -> Json:
         found = verdict.read_verdict(db, totals.seeds(db))
-        ending = verdict.ending(found.run)
         rows = [
             {"name": each.topic, "text": shown(each.message), "command": self._command(each.command)}
             for each in found.findings
         ]
-        return {"text": shown(ending), "trouble": found.trouble, "findings": rows}
+        return {"trouble": found.trouble, "findings": rows}
 
     def _command(self, text: str) -> str:
         return shown(" ".join(quote(self.named.name) if word == "DIR" else word for word in text.split(" ")))
@@ -130,6 +129,7 @@ class WatchedCrawl:
         """Return everything about the crawl but its lists."""
         live = await in_thread(self.live)
         found = await self.read(self._details)
+        ending = found.pop("ending")
         known = await self.verdict.get()
         unknown = {"text": "still being read", "trouble": False, "findings": []}
         name = self.named.layout.directory if self.named.layout is not None else self.named.address
@@ -140,14 +140,16 @@ class WatchedCrawl:
             "live": live,
             "state": self._state(live, found["running"], found["paused"], found["counts"]),
             **found,
-            "verdict": known or unknown,
+            "verdict": unknown if known is None else {**known, "text": ending},
             "live_keys": sorted(LIVE_KEYS),
         }
 
     def _details(self, db: Reader) -> Json:
+        running = self.named.holder(db) is not None  # read first: a run that has ended by now is in the database
         return {
             "counts": reading.counts(db),
-            "running": self.named.holder(db) is not None,
+            "running": running,
+            "ending": "the crawl is running" if running else shown(verdict.ending(outcomes.last(db))),
             "paused": is_paused(db),
             "settings": reading.settings_of(self.named, db),
         }
