@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from archiver.cli.config.seeds import read_seeds
 from archiver.cli.directory import named_crawl, resume_hint, with_file_paths
 from archiver.cli.options import crawl_argument, define_command, seed_lists_option
 from archiver.cli.terminal import result
@@ -26,10 +25,14 @@ def add(place: Path | str, urls: Sequence[str], seeds: Sequence[str]) -> ExitCod
         raise ConfigError(
             "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
         )
+    from archiver.cli.config.seeds import read_seeds
+
     given = read_seeds(urls, seeds, ())
     crawl = named_crawl(place)
     given = replace(given, own=with_file_paths(with_values(Settings(), {"seed": given.own})).scope.seed)
-    lists = [f"--seeds={Path(name).name}" for name in seeds]  # in the archive, a path of this machine says nothing
+    lists = [
+        f"--seeds={Path(name.partition('?')[0]).name}" for name in seeds
+    ]  # neither paths of this machine nor secrets
     added = add_seeds(crawl, given, (*lists, *(read_seed(text)[0] for text in urls)))
     result(f"{printable(added.order.answer, LONGEST)}{resume_hint(added.urls, crawl, running=added.running)}")
     return ExitCode.DONE

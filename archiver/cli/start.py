@@ -6,8 +6,8 @@ Everything is checked before anything is written. `archiver.crawl.recrawl` says 
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ from archiver.collection.named_files import store_uses, vouch
 from archiver.collection.settings_file import put_origins, put_settings, read_origins, read_settings, settings_text
 from archiver.config import toml
 from archiver.config.addresses import DATABASE
-from archiver.config.profiles import recorded
+from archiver.config.profiles import SettingOrigin, recorded
 from archiver.config.secret_settings import OF_EACH_MACHINE, on_this_machine
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.crawler_process import crawler_processes
@@ -94,6 +94,7 @@ class ExistingCrawl:
     text: str = ""  # the new crawl.toml; "": leave it as it is
     read: str = ""  # crawl.toml when the settings were read from it; "": it was not read
     cookies: tuple[Cookie, ...] = ()  # the user's own
+    origins: Mapping[str, SettingOrigin] | None = None  # of the values in the new crawl.toml; None: as before
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,7 @@ def prepare_crawl(request: CrawlRequest) -> PreparedCrawl:
     check_frontier(settings.limits.frontier, new=True)
     make_directory(directory)
     write_address(Layout(directory).database, settings.limits.frontier)
-    put_origins(Layout(directory), recorded(settings, origins, {}))
-    new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
+    new = ExistingCrawl(False, toml.render(settings), "", cookies, recorded(settings, origins, {}))
     return PreparedCrawl(directory, settings, new)
 
 
@@ -191,10 +191,9 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     check_views(settings)
     check_same_frontier(layout, settings)
     check_runs_alone(layout, settings)
-    if given:
-        put_origins(layout, recorded(settings, origins, read_origins(layout)))
     text = toml.render(settings) if given or newest is not own else ""
-    existing = ExistingCrawl(layout.has_frontier(), text=text, read=read, cookies=load(request.cookies, settings))
+    kept = recorded(settings, origins, read_origins(layout)) if given else None
+    existing = ExistingCrawl(layout.has_frontier(), text, read, load(request.cookies, settings), kept)
     return PreparedCrawl(directory, settings, existing)
 
 
@@ -232,8 +231,8 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
             f"{layout.earlier / left.stamp}"
         )
     write_address(layout.database, settings.limits.frontier, machine)
-    put_origins(layout, recorded(settings, origins, read_origins(layout)))
-    return run_and_report(PreparedCrawl(directory, settings, ExistingCrawl(resume=False)), request)
+    new = ExistingCrawl(resume=False, origins=recorded(settings, origins, read_origins(layout)))
+    return run_and_report(PreparedCrawl(directory, settings, new), request)
 
 
 def run_and_report(prepared: PreparedCrawl, request: CrawlRequest) -> ExitCode:
@@ -272,7 +271,18 @@ def send_to_store(directory: Path, settings: Settings, code: ExitCode) -> None:
                 delete_stored(directory, store)
 
 
-def opening(
+@asynccontextmanager
+async def opening(
+    stack: ExitStack, directory: Path, settings: Settings, existing: ExistingCrawl
+) -> AsyncIterator[RunningCrawl]:
+    """Open the crawl; its processes, if it has several, have started and end with *stack*."""
+    async with _opened(stack, directory, settings, existing) as crawl:
+        if existing.origins is not None:  # the directory is locked now
+            put_origins(Layout(directory), existing.origins)
+        yield crawl
+
+
+def _opened(
     stack: ExitStack, directory: Path, settings: Settings, existing: ExistingCrawl
 ) -> AbstractAsyncContextManager[RunningCrawl]:
     """Return what opens the crawl; its processes, if it has several, have started and end with *stack*."""
