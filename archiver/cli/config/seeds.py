@@ -7,7 +7,7 @@ from pathlib import Path
 
 from archiver import __version__
 from archiver.cli.terminal import say
-from archiver.config.seeds import SeedList, SeedSetting, lacks_scheme, listed, read_seed
+from archiver.config.seeds import SeedList, SeedSetting, lacks_scheme, listed, read_seed, seed
 from archiver.errors import ConfigError
 from archiver.extract.seed_lists import seeds_in
 from archiver.humanize import count, printable
@@ -86,7 +86,7 @@ def _read_list(name: str) -> bytes:
         if name == STDIN:
             content = sys.stdin.buffer.read(MAX_LIST + 1)
         elif name.lower().startswith(("http://", "https://")):
-            content = _downloaded(name)
+            content = _downloaded(seed(name))
         else:
             with Path(name).open("rb") as file:
                 content = file.read(MAX_LIST + 1)
