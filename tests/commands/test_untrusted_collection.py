@@ -63,7 +63,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with RawServer(site.routes) as server:
         crawl(folder / "c", server.url())
         (folder / "c/crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\nmetadata-warc = false\n')
-        (path,) = (folder / "c/archive").iterdir()
+        path = min((folder / "c/archive").iterdir())  # one of two, if the disk was slow
         shutil.copy(path, folder / "more.warc.gz")
     return folder
 
