@@ -114,9 +114,13 @@ class RateLimiter:
         self._beat = max(self._beat + self._step, now - self._step / 2)
 
     def fill(self, at: float) -> None:
-        """Count as many starts at *at* as an interval permits, because another crawler may have made them."""
-        for _ in range(self._starts.maxlen or 1):
-            self.count(at)
+        """Count as many starts at *at* as an interval permits, because another crawler may have made them.
+
+        A host may be handed over many times before it starts a request, so the same starts are not counted again.
+        """
+        latest, most = max(at, self.last_start), self._starts.maxlen or 1
+        self._starts.extend([latest] * most)
+        self._beat = max(self._beat, latest + (most - 1.5) * self._step)
 
     def inherit(self, other: "RateLimiter") -> None:
         """Count the latest starts of *other* too, because its host moves here."""

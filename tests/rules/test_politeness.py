@@ -92,3 +92,17 @@ def test_a_pace_is_forgotten_only_when_a_new_one_is_as_good(
     starts = earlier + begin(fresh, rate, after)
     for first, beyond in zip(starts, starts[rate.starts :], strict=False):
         assert beyond - first >= rate.interval
+
+
+@pytest.mark.parametrize("rate", [Rate(1), Rate(20), Rate(3, 10.0), Rate(0)])
+def test_a_host_that_is_handed_over_often_is_asked_all_the_same(rate: Rate) -> None:
+    """The starts of another crawler count once, however often its host comes back before a request starts."""
+    once, often = RateLimiter(rate), RateLimiter(rate)
+    once.fill(100.0)
+    for _ in range(200):
+        often.fill(100.0)
+    assert often.next(100.0) == once.next(100.0)
+    assert often.last_start == 100.0
+    often.fill(50.0)  # what is older changes nothing
+    assert often.next(100.0) == once.next(100.0)
+    assert once.next(100.0 + rate.interval * 2) == 100.0 + rate.interval * 2
