@@ -144,6 +144,7 @@ class Leases:
             left |= {group.key: group for group in self._schedule.host(host_id).groups}
             self._schedule.release(host_id)
         if empty := [group for group in left.values() if not group.members]:
+            self._leaving.difference_update(group.key for group in empty)  # one may come back before the next share
             await self._frontier.give_back(self._last_starts(empty))
 
     def _last_starts(self, groups: Iterable[PolitenessGroup]) -> dict[str, float]:

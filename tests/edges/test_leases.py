@@ -278,3 +278,32 @@ def test_a_crawler_looks_again_if_another_took_what_it_found(
             assert await due(other) == []
 
     both(test)
+
+
+def test_a_host_that_comes_back_stays(both: Callable[[Test], None], crawl_folder: Path) -> None:
+    """A crawler gives a host away, no other takes it, and it leases it again when its other host is done."""
+    settings = SettingsByHost(Settings())
+    groups = GroupsOfHosts(settings.common.politeness, settings, SEEDS)
+
+    async def test(_one: SqliteFrontier, _other: SqliteFrontier, clock: SetClock) -> None:
+        async with await SqliteFrontier.open(crawl_folder / "crawl.db", clock.now) as frontier:
+            schedule = Schedule(Rate(0), 1)
+            leases = Leases(frontier, schedule, clock, "third", 2)
+            await leases.begin()
+
+            async def taken() -> set[int]:
+                found = await leases.take_due(NOW, 9, Quotas(settings), groups)
+                for row in found:
+                    schedule.begin_fill(row.id)
+                    schedule.fill(row.id, (), NEVER, 1, NOW)
+                return {row.id for row in found}
+
+            assert await taken() == {1, 2}
+            await leases.share(9, {1: 1, 2: 1})
+            (gone,) = {1, 2} - set(schedule.leased())
+            (stays,) = schedule.leased()
+            assert await taken() == {gone}
+            await leases.share(9, {gone: 1, stays: 0})
+            assert gone in schedule.leased()
+
+    both(test)
