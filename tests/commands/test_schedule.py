@@ -4,6 +4,7 @@ import plistlib
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_CONFIG_HOME")
     command = tmp_path / "bin" / "archiver"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{shutil.which("python3")}" -m archiver "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m archiver "$@"\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}:{environment()['PATH']}")
     return tmp_path / "my site"
