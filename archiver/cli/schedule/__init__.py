@@ -71,7 +71,7 @@ def schedule(directory: Path, often: str, *, kind: str | None, write: bool) -> E
     check_resumable(directory)
     where = directory.absolute()
     _check_name(where)
-    command = [_program(), "recrawl", str(where), "--quiet"]
+    command = [*_program(), "recrawl", str(where), "--quiet"]
     kind = kind or _usual_kind()
     found = {SYSTEMD: _systemd, CRON: _cron, LAUNCHD: _launchd}[kind](where, command, often)
     if write and not found.files:
@@ -96,12 +96,10 @@ def _usual_kind() -> str:
     return SYSTEMD if shutil.which("systemctl") else CRON
 
 
-def _program() -> str:
-    """Return the absolute path of the command, for a timer has another PATH."""
-    found = shutil.which(sys.argv[0]) or shutil.which("archiver")
-    if found is None:
-        raise ConfigError("the command archiver is not on PATH; install it before you schedule it")
-    return str(Path(found).absolute())
+def _program() -> list[str]:
+    """Return the command with an absolute path, for a timer has another PATH."""
+    found = shutil.which("archiver")
+    return [str(Path(found).absolute())] if found else [sys.executable, "-m", "archiver"]
 
 
 def _check_name(where: Path) -> None:
