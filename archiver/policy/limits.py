@@ -19,7 +19,8 @@ quota counts what --max-urls and --max-bytes count, over all runs: URLs visited 
 every byte of every response.
 """
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -114,18 +115,18 @@ class RateLimiter:
         self._beat = max(self._beat + self._step, now - self._step / 2)
 
     def fill(self, at: float) -> None:
-        """Count as many starts at *at* as an interval permits, because another crawler may have made them.
-
-        A host may be handed over many times before it starts a request, so the same starts are not counted again.
-        """
-        latest, most = max(at, self.last_start), self._starts.maxlen or 1
-        self._starts.extend([latest] * most)
-        self._beat = max(self._beat, latest + (most - 1.5) * self._step)
+        """Count as many starts at *at* as an interval permits, because another crawler may have made them."""
+        self._count_theirs([at] * (self._starts.maxlen or 1))
 
     def inherit(self, other: "RateLimiter") -> None:
-        """Count the latest starts of *other* too, because its host moves here."""
-        for start in other.starts:
-            self.count(start)
+        """Count the latest starts of *other* too, because a host of it moves here."""
+        self._count_theirs(other.starts)
+
+    def _count_theirs(self, starts: Iterable[float]) -> None:
+        """Count *starts* that were made elsewhere, once, however many hosts bring them, and however often."""
+        known = Counter(self._starts) | Counter(starts)
+        self._starts = deque(sorted(known.elements()), self._starts.maxlen)
+        self._beat = max(self._beat, self.last_start - self._step / 2)
 
     def forgettable(self, now: float) -> bool:
         """Return True if no start is recent enough to count."""

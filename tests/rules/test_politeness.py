@@ -94,6 +94,23 @@ def test_a_pace_is_forgotten_only_when_a_new_one_is_as_good(
         assert beyond - first >= rate.interval
 
 
+@given(RATES, WAITS, WAITS)
+def test_starts_of_a_group_whose_hosts_move_count_once(rate: Rate, own: list[float], others: list[float]) -> None:
+    """Each of its many hosts brings the same starts; those of both groups count, and no later ones."""
+    pace, other = RateLimiter(rate), RateLimiter(rate)
+    begin(pace, rate, own)
+    begin(other, rate, others)
+    starts = *pace.starts, *other.starts
+    latest = sorted(starts)[-rate.starts :]
+    for _ in range(50):
+        pace.inherit(other)
+    assert pace.last_start == latest[-1]
+    slack = max(rate.interval * SLACK, LEAST_SLACK)
+    assert pace.next(0.0) <= latest[-1] + rate.interval + slack + 1e-6
+    if len(latest) == rate.starts and len(set(starts)) == len(starts):
+        assert pace.next(0.0) >= latest[0] + rate.interval + slack - 1e-6
+
+
 @pytest.mark.parametrize("rate", [Rate(1), Rate(20), Rate(3, 10.0), Rate(0)])
 def test_a_host_that_is_handed_over_often_is_asked_all_the_same(rate: Rate) -> None:
     """The starts of another crawler count once, however often its host comes back before a request starts."""
