@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         QueuedUrl,
         archive,
     )
-    from archiver.cli.library import open as open  # noqa: A004 - as in gzip
+    from archiver.cli.library import open as open  # noqa: A004 - as gzip.open: always used as archiver.open
     from archiver.errors import ArchiveError, ConfigError
 
 __all__ = [
@@ -47,6 +47,6 @@ def __getattr__(name: str) -> Any:
     """Import what is public when it is used first: the commands need none of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from archiver.cli import library  # noqa: PLC0415 - see above
+    from archiver.cli import library  # noqa: PLC0415 - slow to import, and the commands need none of it
 
     return getattr(library, name)

@@ -257,6 +257,14 @@ def replace_file(
             raise
 
 
+def config_home() -> Path:
+    """Return the folder of this user's settings (XDG Base Directory Specification). RuntimeError without a home."""
+    named = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if os.name == "nt" else None)
+    if named and Path(named).is_absolute():  # the specification: a relative path is to be ignored
+        return Path(named)
+    return Path.home() / ".config"
+
+
 _KEY_LENGTH = 32  # bytes
 
 

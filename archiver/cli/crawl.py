@@ -1,6 +1,7 @@
 """`archiver crawl`, `resume` and `recrawl`: start a crawl, continue it, and crawl a site again."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,16 +46,17 @@ def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, s
     return crawl(request) if since is None else recrawl(since, request)
 
 
-def _given(rest: dict[str, Any]) -> "GivenSettings":
+def _given(rest: dict[str, Any], keys: Collection[str] | None = None) -> "GivenSettings":
+    """Return the settings of options and environment variables; with *keys*, of the variables only these."""
     from archiver.cli.config.sources import GivenSettings
 
     variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
     if verbosity(rest) >= 0:
         for name, meant in misspelt(variables):
             complain(f"{name} is not a setting and is ignored; did you mean {meant}?")
-        if found := sorted(from_environment(variables).origins.values()):
+        if found := sorted(from_environment(variables, keys).origins.values()):
             say(f"archiver: settings of environment variables: {', '.join(found)}")
-    return GivenSettings(given_settings(rest), rest.get("config"), rest.get("profile"), variables)
+    return GivenSettings(given_settings(rest), rest.get("config"), rest.get("profile"), variables, keys)
 
 
 TRUST = click.Option(
@@ -145,7 +147,7 @@ def _join(address: str, output: Path | None, name: str, **rest: Any) -> int:
     from archiver.cli.start import CrawlRequest, join
 
     metrics, trusted = metrics_request(rest), rest["trust_settings"]
-    request = CrawlRequest((), (), output, _given(rest), verbosity(rest), (), trusted, None, metrics)
+    request = CrawlRequest((), (), output, _given(rest, OF_EACH_MACHINE), verbosity(rest), (), trusted, None, metrics)
     return join(address, name, request)
 
 

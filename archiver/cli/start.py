@@ -23,6 +23,7 @@ from archiver.cli.config.sources import (
     check_views,
     contact_warning,
     new_settings,
+    user_defaults,
     with_absolute_paths,
 )
 from archiver.cli.cookies import load
@@ -52,8 +53,8 @@ from archiver.collection.named_files import store_uses, vouch
 from archiver.collection.settings_file import put_origins, put_settings, read_origins, read_settings, settings_text
 from archiver.config import toml
 from archiver.config.addresses import DATABASE
-from archiver.config.profiles import SettingOrigin, recorded
-from archiver.config.secret_settings import OF_EACH_MACHINE, on_this_machine
+from archiver.config.profiles import SettingOrigin, Source, recorded
+from archiver.config.secret_settings import on_this_machine
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.crawler_process import crawler_processes
 from archiver.crawl.shared_settings import check_runs_alone, newest_settings, settings_for_others, settings_to_join
@@ -84,6 +85,7 @@ class CrawlRequest:
     trusted: bool = False  # follow all of a crawl.toml that is there already
     watch: WatchRequest | None = None  # serve the page of the crawl while it runs
     metrics: MetricsRequest | None = None  # serve the metrics of the crawl while it runs
+    own_defaults: bool = True  # of a new crawl: the user's own defaults count too
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ def crawl(request: CrawlRequest) -> ExitCode:
 
 def prepare_crawl(request: CrawlRequest) -> PreparedCrawl:
     """Return a new crawl, whose directory exists from now on."""
-    settings, origins = new_settings(request.urls, request.lists, request.given, {})
+    own = user_defaults() if request.own_defaults else Source({}, {})
+    settings, origins = new_settings(request.urls, request.lists, own, request.given.whole())
     directory = request.output or default_directory(settings.seeds[0])
     settings = with_absolute_paths(settings, directory)
     check_secrets(settings)  # nothing happens if one is missing
@@ -155,7 +158,7 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
         raise ConfigError(f"--name {printable(name, 100)}: use at most {LONGEST_MACHINE} of A-Z a-z 0-9 . -")
     shared = settings_for_others(address)
     named = on_this_machine(read_settings(request.given.config), {}) if request.given.config else {}
-    given = {**named, **request.given.now(OF_EACH_MACHINE).values, "frontier": address}
+    given = {**named, **request.given.now().values, "frontier": address}
     settings = settings_to_join(shared, named, given)
     directory = request.output or default_directory(settings.seeds[0])
     layout = Layout(directory)
@@ -171,8 +174,8 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
 
 def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     """Return the crawl in *directory*, which no switch-over keeps waiting."""
-    given, origins = request.given.now().values, request.given.now().origins
-    layout = Layout(directory)
+    now, layout = request.given.now(), Layout(directory)
+    given = now.values
     check_resumable(directory)
     read = settings_text(layout.settings)
     own = toml.parse(read, str(layout.settings))
@@ -192,7 +195,7 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     check_same_frontier(layout, settings)
     check_runs_alone(layout, settings)
     text = toml.render(settings) if given or newest is not own else ""
-    kept = recorded(settings, origins, read_origins(layout)) if given else None
+    kept = recorded(settings, now.origins, read_origins(layout)) if given else None
     existing = ExistingCrawl(layout.has_frontier(), text, read, load(request.cookies, settings), kept)
     return PreparedCrawl(directory, settings, existing)
 
@@ -212,8 +215,9 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     machine = machine_of(layout.database)
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
-    settings, origins = new_settings(request.urls, request.lists, request.given, before)
-    check_named_files(directory, settings, request.given.source().values, trusted=request.trusted)
+    given = request.given.whole()
+    settings, origins = new_settings(request.urls, request.lists, Source(before, {}), given)
+    check_named_files(directory, settings, given.values, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     check_secrets(settings)  # nothing happens if one is missing

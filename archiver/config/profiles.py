@@ -21,32 +21,16 @@ SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0"
 CLOSE = 0.93  # names that are as similar as this differ by a letter or two
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsProfile:
-    """Settings for a kind of crawl; `text` is in the form of crawl.toml."""
-
-    use: str
-    text: str
-
-
-PROFILES = {
-    "gentle": SettingsProfile(
-        "For small or old servers: one request at a time, one every two seconds.",
-        'rate = "1/2"\nhost-concurrency = 1\n',
-    ),
-    "broad": SettingsProfile(
-        "For very many sites: many at once, limited by IP address, and at most 10,000 URLs of each host in a run.",
-        'concurrency = 256\nslow-concurrency = 1024\npoliteness-group = "ip"\nmax-urls-per-host = 10000\n',
-    ),
-    "one-page": SettingsProfile(
-        "For single pages: only the pages given, with all that they need.",
-        'scope = "page"\nprobe = "off"\n',
-    ),
-    "intranet": SettingsProfile(
-        "For sites of your own network: private addresses are allowed, and the rate is higher.",
-        'allow-private = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]\n'
-        "rate = 20\nhost-concurrency = 8\n",
-    ),
+PROFILES = {  # in the form of crawl.toml
+    # For small or old servers.
+    "gentle": 'rate = "1/2"\nhost-concurrency = 1\n',
+    # For very many sites.
+    "broad": 'concurrency = 256\nslow-concurrency = 1024\npoliteness-group = "ip"\nmax-urls-per-host = 10000\n',
+    # For single pages, with all that they need.
+    "one-page": 'scope = "page"\nprobe = "off"\n',
+    # For sites of the user's own network.
+    "intranet": 'allow-private = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]\n'
+    "rate = 20\nhost-concurrency = 8\n",
 }
 
 
@@ -65,12 +49,10 @@ class Source:
 
 def profile(name: str, own: Mapping[str, str]) -> Source:
     """Return the settings of the profile *name*: one of the user's *own*, by name, or one of `PROFILES`."""
-    origin = f"--profile {name}"
-    if name in own:
-        return Source.of(toml.parse(own[name], f"profile {name}"), origin)
-    if name not in PROFILES:
-        raise ConfigError(f"--profile {name!r}: no such profile; there are {', '.join(sorted({*PROFILES, *own}))}")
-    return Source.of(toml.parse(PROFILES[name].text, name), origin)
+    texts = {**PROFILES, **own}
+    if name not in texts:
+        raise ConfigError(f"--profile {name!r}: no such profile; there are {', '.join(sorted(texts))}")
+    return Source.of(toml.parse(texts[name], f"profile {name}"), f"--profile {name}")
 
 
 def layered(sources: Iterable[Source]) -> Source:

@@ -63,7 +63,7 @@ def parse(text: str, name: str) -> dict[str, Any]:
                 values[SEEDS] = tuple(dict.fromkeys(_listed(SEEDS, given, _SEEDS_KIND)))
             else:
                 entry = _known(key, given, known)
-                values[entry.name] = _value(entry, given)
+                values[entry.name] = value_of(entry, given)
         except ConfigError as error:
             raise ConfigError(f"{name}:{_line_of(text, key)}: {error}") from None
     if own := values.get("seed"):
@@ -123,7 +123,8 @@ def _known(key: str, given: Any, known: dict[str, Field[Any]]) -> Field[Any]:
     return known[key]
 
 
-def _value(entry: Field[Any], given: Any) -> Any:
+def value_of(entry: Field[Any], given: Any) -> Any:
+    """Return *given*, a TOML value, as that of the setting *entry*. Raises `ConfigError`, which begins with its key."""
     kind: OptionType = entry.metadata["kind"]
     key = key_of(entry)
     if isinstance(given, dict):

@@ -52,7 +52,7 @@ def _next(profile: str | None) -> Any:
     from archiver.config.profiles import layered, recorded
     from archiver.config.settings import Settings, with_values
 
-    found = layered((user_defaults(), GivenSettings({}, None, profile, os.environ).source()))
+    found = layered((user_defaults(), GivenSettings({}, None, profile, os.environ).whole()))
     settings = with_values(Settings(), found.values)
     return settings, recorded(settings, found.origins, {})
 

@@ -45,9 +45,7 @@ def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
     known = seeds_in(content)
     if known is not None:
         found = [(text, canonical(text) or "", None) for text in known.urls]
-        too_long = [
-            f"{label}: not a URL of a page: {printable(text, MOST_SHOWN)}" for text, seed, _ in found if not seed
-        ]
+        too_long = [f"{label}: not a URL of a page: {printable(text, MOST_SHOWN)}" for text, at, _ in found if not at]
         say(f"archiver: {label}: a {known.kind} with {count(len(found) - len(too_long), 'URL')}")
     else:
         found = list(listed(_decoded(content, label), label))
@@ -102,9 +100,10 @@ def _downloaded(address: str) -> bytes:
     import urllib.request
     from http.client import HTTPException
 
-    request = urllib.request.Request(address, headers={"User-Agent": f"archiver/{__version__}"})  # noqa: S310
+    agent = {"User-Agent": f"archiver/{__version__}"}
+    request = urllib.request.Request(address, headers=agent)  # noqa: S310 - a canonical seed is http or https
     try:
-        with urllib.request.urlopen(request, timeout=SLOWEST_LIST) as answer:  # noqa: S310 - http or https, see above
+        with urllib.request.urlopen(request, timeout=SLOWEST_LIST) as answer:  # noqa: S310 - it is http or https
             return bytes(answer.read(MAX_LIST + 1))
     except (HTTPException, ValueError) as error:
         raise OSError(str(error)) from None

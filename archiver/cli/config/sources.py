@@ -1,6 +1,5 @@
 """Where the settings of a new crawl come from, and whether a crawl can use them."""
 
-import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -22,6 +21,7 @@ from archiver.config.settings import Settings, SettingsByHost, all_values_of, re
 from archiver.config.tls import TLS_KEYS
 from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
+from archiver.storage import config_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class GivenSettings:
     config: Path | None = None
     profile: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    own_defaults: bool = True  # the user's own defaults count too
+    keys: Container[str] | None = None  # of the variables, only those of these settings count
 
-    def now(self, keys: Container[str] | None = None) -> Source:
-        """Return what also replaces the settings of a crawl that goes on; with *keys*, of the variables only these."""
+    def now(self) -> Source:
+        """Return what also replaces the settings of a crawl that goes on."""
         origins = {name: f"--{name.replace('_', '-')}" for name in self.options}
-        return layered((from_environment(self.variables, keys), Source(self.options, origins)))
+        return layered((from_environment(self.variables, self.keys), Source(self.options, origins)))
 
-    def source(self) -> Source:
+    def whole(self) -> Source:
         """Return all of it."""
         sources = [] if self.profile is None else [profile(self.profile, own_profiles())]
         if self.config is not None:
@@ -48,12 +48,9 @@ class GivenSettings:
 
 
 def user_folder() -> Path | None:
-    """Return the folder of this user's own settings (XDG Base Directory Specification), None without a home folder."""
-    named = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if os.name == "nt" else None)
-    if named and Path(named).is_absolute():  # the specification: a relative path is to be ignored
-        return Path(named) / "archiver"
+    """Return the folder of this user's own settings, None without a home folder."""
     try:
-        return Path.home() / ".config" / "archiver"
+        return config_home() / "archiver"
     except RuntimeError:
         return None
 
@@ -77,15 +74,9 @@ def own_profiles() -> dict[str, str]:
     return {path.stem: settings_text(path) for path in paths}
 
 
-def new_settings(
-    urls: Sequence[str], lists: Sequence[str], given: GivenSettings, before: Mapping[str, Any]
-) -> tuple[Settings, Mapping[str, str]]:
-    """Return the settings of a new crawl, and by name of field where those come from that are not defaults.
-
-    They are those *given*, and for all else those of *before*, the last crawl of the collection, or the user's own.
-    """
-    base = Source({}, {}) if before or not given.own_defaults else user_defaults()
-    found = layered((base, Source(before, {}), given.source()))
+def new_settings(urls: Sequence[str], lists: Sequence[str], *sources: Source) -> tuple[Settings, Mapping[str, str]]:
+    """Return the settings of a new crawl from *sources*, and by name of field where those come from that are known."""
+    found = layered(sources)
     values = found.values
     seeds = read_seeds(urls, lists, values.get("seeds", ()))
     dropped = set(values.get("seeds", ())) - set(seeds.urls)  # seeds of the file; they are not crawled

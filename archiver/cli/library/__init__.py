@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from archiver.cli.runner import RunningCrawl, RunResult, within_open_files
 from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings
 from archiver.collection.payload import read_answer
-from archiver.config.option_types import OptionType
+from archiver.config import toml
 from archiver.config.settings import every_setting
 from archiver.crawl.crawler_process import event_loop
 from archiver.errors import ArchiveError, ConfigError
@@ -248,10 +248,8 @@ class OpenArchive:
     def _holdings(self) -> AbstractContextManager[Holdings]:
         return open_holdings(self.path)
 
-    @contextmanager
-    def _database(self) -> Iterator[Reader]:
-        with named_crawl(self.path).read() as db:
-            yield db
+    def _database(self) -> AbstractContextManager[Reader]:
+        return named_crawl(self.path).read()
 
     @contextmanager
     def _if_there(self) -> Iterator[Reader | None]:
@@ -304,24 +302,22 @@ def open(path: str | os.PathLike[str]) -> OpenArchive:  # noqa: A001 - as gzip.o
 
 
 def _request(directory: Path | None, given: Mapping[str, Any], urls: tuple[str, ...] = ()) -> start.CrawlRequest:
-    values = dict(given)
-    profile, config = values.pop("profile", None), values.pop("config", None)
-    known = {entry.name: entry for _, entry in every_setting()}
-    for name, value in values.items():
-        if name not in known or not known[name].metadata["option"]:
-            raise ConfigError(f"{name}: no such setting; docs/reference/settings.md names them all")
-        values[name] = _value(known[name].metadata["kind"], value, key=name, many=known[name].metadata["many"])
-    if values.get("processes", 1) != 1:
+    values = {name: value for name, value in given.items() if name not in {"profile", "config"}}
+    known = {entry.name: entry for _, entry in every_setting() if entry.metadata["option"]}
+    if unknown := next((name for name in values if name not in known), ""):
+        raise ConfigError(f"{unknown}: no such setting; docs/reference/settings.md names them all")
+    parsed = {name: _value(known[name], value) for name, value in values.items()}
+    if parsed.get("processes", 1) != 1:
         raise ConfigError("processes: a crawl of the library runs in this process; use the command for several")
-    of_user = GivenSettings(values, None if config is None else Path(config), profile, own_defaults=False)
-    return start.CrawlRequest(urls, (), directory, of_user, start.SILENT)
+    config = given.get("config")
+    of_user = GivenSettings(parsed, None if config is None else Path(config), given.get("profile"))
+    return start.CrawlRequest(urls, (), directory, of_user, start.SILENT, own_defaults=False)
 
 
-def _value(kind: OptionType, value: Any, *, key: str, many: bool) -> Any:
+def _value(entry: Field[Any], value: Any) -> Any:
     """Return *value*, in the form that crawl.toml has or as text, as that of a setting."""
-    if many and not isinstance(value, list | tuple):
-        raise ConfigError(f"{key}: not a list; write {key}=[…]")
-    try:
-        return tuple(map(kind.parse, value)) if many else kind.parse(value)
-    except ConfigError as error:
-        raise ConfigError(f"{key}: {error}") from None
+    if not entry.metadata["many"]:
+        return toml.value_of(entry, value)
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{entry.name}: not a list; write {entry.name}=[…]")
+    return toml.value_of(entry, list(value))

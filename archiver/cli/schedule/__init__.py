@@ -1,6 +1,5 @@
 """`archiver schedule`: crawl a collection again and again, by systemd, cron or launchd."""
 
-import os
 import plistlib
 import shutil
 import sys
@@ -14,6 +13,7 @@ from archiver.cli.options import define_command, directory_argument
 from archiver.cli.terminal import result, say
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
+from archiver.storage import config_home
 
 SYSTEMD, CRON, LAUNCHD = KINDS = ("systemd", "cron", "launchd")
 CRON_TIMES = {"daily": "17 3 * * *", "weekly": "17 3 * * 1", "monthly": "17 3 1 * *"}
@@ -116,8 +116,7 @@ def _name(where: Path) -> str:
 
 def _systemd(where: Path, command: list[str], often: str) -> ScheduleFiles:
     """systemd.service(5), systemd.timer(5): units of the user."""
-    base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    folder, name = base / "systemd" / "user", _name(where)
+    folder, name = config_home() / "systemd" / "user", _name(where)
     line = " ".join(f'"{word}"' if " " in word else word for word in command)
     files = {
         folder / f"{name}.service": SERVICE.format(description=where.name, command=line),
