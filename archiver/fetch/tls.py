@@ -138,14 +138,7 @@ def _check(tls: TlsSettings, where: str) -> None:
 
 @cache
 def _usual_context(*, verified: bool) -> ssl.SSLContext:
-    if verified:
-        context = ssl.create_default_context()
-    else:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.options |= ssl.OP_NO_SSLv2 | ssl.OP_NO_SSLv3 | ssl.OP_NO_COMPRESSION
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(("http/1.1",))
-    return context
+    return _context(_Kind(DEFAULT.ca_file, DEFAULT.system_ca, DEFAULT.tls_min, DEFAULT.tls_max, None, verified))
 
 
 def _context(kind: _Kind) -> ssl.SSLContext:
