@@ -20,10 +20,7 @@ def give_and_print(place: Path | str, verb: Verb, arguments: Sequence[str] = (),
     if given.order.answered is None:
         result("the running crawl has not answered yet; archiver orders shows its answer")
         return ExitCode.DONE
-    hint = (
-        ""
-        if given.running or verb in {Verb.PAUSE, Verb.BLOCK, Verb.NOTE, Verb.STOP}
-        else resume_hint(1, crawl, running=False)
-    )
+    waits = not given.running and verb not in {Verb.PAUSE, Verb.BLOCK, Verb.NOTE, Verb.STOP}
+    hint = resume_hint(1, crawl, running=False) if waits else ""
     result(f"{printable(given.order.answer, LONGEST)}{hint}")
     return ExitCode.DONE

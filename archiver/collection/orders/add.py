@@ -13,23 +13,20 @@ from typing import TYPE_CHECKING
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
 from archiver.collection.named_files import file_uses, secret_uses, vouch
-from archiver.collection.orders.given import BEGUN, GivenOrder, kept, user
+from archiver.collection.orders.given import BEGUN, GivenOrder, change_common, kept, user
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
-from archiver.config.secret_settings import in_common, secret_sources
+from archiver.config.secret_settings import secret_sources
 from archiver.config.seeds import SeedList, SeedSetting, combine_seed_settings, conflict
 from archiver.config.settings import Settings, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.errors import ConfigError
-from archiver.frontier import machines
-from archiver.frontier.address import shared_frontier, write_address
 from archiver.frontier.orders import table
 from archiver.frontier.orders.table import GRACE, NewOrder, Order, Verb
 from archiver.humanize import count
 
 if TYPE_CHECKING:
     from archiver.frontier.connection import Connection
-    from archiver.frontier.connections import Worker
 
 AT_START = ("auth", "proxy", *TLS_KEYS)  # settings that a crawl reads when it starts
 
@@ -59,7 +56,9 @@ async def _added(crawl: NamedCrawl, given: SeedList, new: NewOrder, *, running: 
         _check_kept(given, crawl)
     async with await SqliteFrontier.open(crawl.frontier) as frontier:
         async with frontier.exclusive_transaction() as writer:
-            before = await _grow_common(crawl, given, writer) if crawl.address else None
+            before = None
+            if crawl.address:
+                before = await change_common(crawl, writer, lambda settings: _with_seeds(settings, given))
             if crawl.layout is not None:
                 before = _grow_file(crawl.layout, given, running=running)
             now = await writer.run(_clock) if crawl.address else time.time()
@@ -91,24 +90,6 @@ def _grow_file(layout: Layout, given: SeedList, *, running: bool) -> Settings:
         put_settings(layout, toml.render(new))
         secrets = set(secret_uses(new)).difference(secret_uses(before))
         vouch(layout, (*file_uses(with_values(Settings(), {"seed": given.own})), *sorted(secrets)))
-    return before
-
-
-async def _grow_common(crawl: NamedCrawl, given: SeedList, writer: "Worker") -> Settings | None:
-    """Add seeds to the settings that all machines have in common; return those that they had, None if there are none.
-
-    The directory of *crawl* goes on to agree with them if it did before.
-    """
-    revision, text, _ = await writer.run(machines.settings)
-    if not text:
-        return None
-    before = with_values(Settings(), toml.parse(text, "the settings in the database"))
-    new = in_common(_with_seeds(before, given))
-    if new != before:
-        newest = await writer.run(machines.put_settings, toml.render(new), revision)
-        here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
-        if crawl.layout is not None and here is not None and here.revision == revision:
-            write_address(crawl.layout.database, here.address, here.machine, newest)
     return before
 
 

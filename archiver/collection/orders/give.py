@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING
 
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
 from archiver.collection.orders.add import add_seeds
-from archiver.collection.orders.given import GivenOrder, user
+from archiver.collection.orders.given import Change, GivenOrder, change_common, user
 from archiver.collection.orders.retry import RetryRequest, retry
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
 from archiver.config.live_settings import cores, with_block, with_exclude, with_include, with_live_values
 from archiver.config.option_types import PATTERN, Pattern
 from archiver.config.politeness_settings import HOSTS
-from archiver.config.secret_settings import in_common
 from archiver.config.seeds import SeedList, seed
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
-from archiver.frontier import machines, url_lookup
-from archiver.frontier.address import shared_frontier, write_address
+from archiver.frontier import url_lookup
 from archiver.frontier.orders import excluding, including, table
 from archiver.frontier.orders.including import Matches
 from archiver.frontier.orders.table import MOST_KEPT, NOW, UNDO, NewOrder, Order, Verb
@@ -45,7 +43,6 @@ LONGEST = 2000  # characters of an argument in a message
 EXAMPLES = 10  # URLs of a preview
 PREVIEW = 5.0  # seconds for each part of a preview
 
-Change = Callable[[Settings], Settings]
 Work = Callable[["SqliteFrontier"], Awaitable[str]]
 
 
@@ -341,14 +338,5 @@ async def _rewrite(crawl: NamedCrawl, writer: "Worker", change: Change) -> None:
         before = with_values(Settings(), read_settings(crawl.layout.settings))
         if (after := change(before)) != before:
             put_settings(crawl.layout, toml.render(after))
-    if not crawl.address:
-        return
-    revision, text, _ = await writer.run(machines.settings)
-    if not text:
-        return
-    common = with_values(Settings(), toml.parse(text, "the settings in the database"))
-    if (new := in_common(change(common))) != common:
-        newest = await writer.run(machines.put_settings, toml.render(new), revision)
-        here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
-        if crawl.layout is not None and here is not None and here.revision == revision:
-            write_address(crawl.layout.database, here.address, here.machine, newest)
+    if crawl.address:
+        await change_common(crawl, writer, change)

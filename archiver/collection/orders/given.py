@@ -7,15 +7,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from archiver.collection.named_crawl import NamedCrawl
-from archiver.frontier.address import host_name
+from archiver.config import toml
+from archiver.config.secret_settings import in_common
+from archiver.config.settings import Settings, with_values
+from archiver.frontier import machines
+from archiver.frontier.address import host_name, shared_frontier, write_address
 from archiver.frontier.orders.table import MOST_KEPT, NewOrder, Order
 from archiver.humanize import count
 
 if TYPE_CHECKING:
+    from archiver.frontier.connections import Worker
     from archiver.frontier.sqlite import SqliteFrontier
 
 BEGUN = "begun; it has no answer if its command was ended meanwhile"
 
+Change = Callable[[Settings], Settings]
 Work = Callable[["SqliteFrontier"], Awaitable[tuple[int, str]]]  # returns the number of URLs, and the answer
 
 
@@ -59,3 +65,21 @@ async def done_at_once(crawl: NamedCrawl, new: NewOrder, work: Work) -> tuple[Or
         urls, answer = await work(frontier)
         await frontier.amend_answer(number, answer)
         return await frontier.answered_order(number, 0.0), urls
+
+
+async def change_common(crawl: NamedCrawl, writer: "Worker", change: Change) -> Settings | None:
+    """Change the settings that all machines have in common; return those that they had, None if there are none.
+
+    Called in a transaction of *writer* that excludes others. The directory of *crawl* goes on to agree with them if it
+    did before.
+    """
+    revision, text, _ = await writer.run(machines.settings)
+    if not text:
+        return None
+    before = with_values(Settings(), toml.parse(text, "the settings in the database"))
+    if (new := in_common(change(before))) != before:
+        newest = await writer.run(machines.put_settings, toml.render(new), revision)
+        here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
+        if crawl.layout is not None and here is not None and here.revision == revision:
+            write_address(crawl.layout.database, here.address, here.machine, newest)
+    return before
