@@ -22,7 +22,9 @@ HTTP = ("http://", "https://")
 MOST_UNPACKED = 256 << 20  # bytes of a gzip file
 _BASE = "http://list.invalid/"  # of relative references, which such a file should not have
 _NETSCAPE = re.compile(rb"\s*+<!DOCTYPE\s++NETSCAPE-Bookmark-file", re.IGNORECASE)
-_ANCHOR = re.compile(rb"<a\s[^>]*?\bhref\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')", re.IGNORECASE)
+_ANCHOR = re.compile(  # stops at the next "<" outside of quotes, so many beginnings take no more time than one
+    rb"<a\s(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*?\bhref\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')", re.IGNORECASE
+)
 _XML = re.compile(rb"\s*+<(?:\?xml\b|(?:[\w.-]++:)?(?:urlset|sitemapindex|rss|feed|RDF)\b)", re.IGNORECASE)
 _CDXJ = re.compile(rb"[^ \n]++ \d{4,17} \{")
 _CDX = re.compile(rb"(?: CDX(?: \w)++[ \r]*+\n|[^ \n]++ \d{14} https?://[^ \n]++ [^ \n]++ (?:\d{3}|-) )")

@@ -111,4 +111,6 @@ def test_nothing_is_raised_and_all_are_urls(content: bytes, cut: int) -> None:
 
 def test_nesting_and_bombs_come_to_an_end() -> None:
     assert seeds_in(b"[" * 1_000_000) == ("JSON file", [])
+    for beginning in (b"<a ", b'<a "', b"<a '", b"<a \"'"):
+        assert seeds_in(b"<!DOCTYPE NETSCAPE-Bookmark-file-1>" + beginning * 500_000) == ("bookmarks file", [])
     assert seeds_in(gzip.compress(b"\0" * (300 << 20), 1)) is None
