@@ -17,8 +17,7 @@ from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, keep
 from fixtures.sites import message, ok, page
-
-JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+from fixtures.thread_delay import MOST_JITTER
 
 AT_ONCE = 2  # requests that may be under way when a site begins to refuse them
 FORBIDDEN = keep(message("403 Forbidden", b"<title>403 Forbidden</title>no", content_type="text/html"))
@@ -129,7 +128,7 @@ def test_a_site_that_wants_fewer_requests(
         assert ending.reason == f"blocked: {server.url().rstrip('/')} refuses us, and its URLs wait"
         arrived = [row.arrived for row in server.log][21:]  # after robots.txt and 20 pages
         assert len(arrived) <= 2 * block_pages.ENOUGH_OVERLOADED + AT_ONCE
-        at_once = sum(later - arrived[0] < (3 if fields else 1) - JITTER for later in arrived)
+        at_once = sum(later - arrived[0] < (3 if fields else 1) - MOST_JITTER for later in arrived)
         assert at_once <= AT_ONCE
         (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))
         status = " ".join(archiver("status", str(tmp_path), cwd=tmp_path).stdout.split())

@@ -8,18 +8,12 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.command import archiver
-from fixtures.devtools import needs_chromium, needs_namespace
+from fixtures.devtools import SLOW_IN_BROWSER
 from fixtures.postgres import PostgresServer
 from fixtures.rawserver import RawServer
 from fixtures.sites import ok
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    needs_chromium,
-    needs_namespace,
-]
+pytestmark = SLOW_IN_BROWSER
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 PAGE = """<!doctype html><title>Headers</title><link rel=preload as=fetch href=/early><div id=app></div><script>
 const headers = { Accept: "application/json", "X-Requested-With": "XMLHttpRequest", "X-Mine": "of the page" }

@@ -15,19 +15,13 @@ from archiver.model import ExitCode
 from archiver.tools.wacz.pages import format_date
 from fixtures.archives import rows
 from fixtures.command import COMMAND, archiver, environment, running
-from fixtures.devtools import needs_chromium, needs_namespace
+from fixtures.devtools import SLOW_IN_BROWSER
 from fixtures.flag import Gate
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Route, Sendable, keep
 from fixtures.sites import PIXEL, message, ok, page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    needs_chromium,
-    needs_namespace,
-]
+pytestmark = SLOW_IN_BROWSER
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 ITEMS = 8
 SHELL = "<!doctype html><title>Application</title><div id=app></div><script src=/app.js></script>"

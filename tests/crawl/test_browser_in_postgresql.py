@@ -13,7 +13,7 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.command import archiver, running
-from fixtures.devtools import needs_chromium, needs_namespace
+from fixtures.devtools import SLOW_IN_BROWSER
 from fixtures.flag import Gate
 from fixtures.forks import Forks
 from fixtures.log import Row
@@ -23,14 +23,7 @@ from fixtures.several_hosts import crawlers
 from fixtures.sites import PIXEL, message, ok, page
 from fixtures.steps import VIEWS
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.postgres,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    needs_chromium,
-    needs_namespace,
-]
+pytestmark = [*SLOW_IN_BROWSER, pytest.mark.postgres]
 OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 ITEMS = 6
 SHELL = "<!doctype html><title>Application</title><div id=app></div><script src=/app.js></script>"

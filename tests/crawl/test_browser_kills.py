@@ -12,7 +12,7 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.command import running
-from fixtures.devtools import needs_chromium, needs_namespace
+from fixtures.devtools import SLOW_IN_BROWSER
 from fixtures.flag import Gate
 from fixtures.forks import Forks
 from fixtures.log import Row
@@ -20,13 +20,7 @@ from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Sendable, keep
 from fixtures.sites import PIXEL, message, ok
 from fixtures.steps import VIEWS
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    needs_chromium,
-    needs_namespace,
-]
+pytestmark = SLOW_IN_BROWSER
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 SHELL = "<!doctype html><title>Application</title><div id=app></div><script src=/app.js></script>"
 APP = """

@@ -4,24 +4,17 @@ import io
 from pathlib import Path
 from zipfile import ZipFile
 
-import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver.model import ExitCode
 from fixtures.archives import resources
 from fixtures.command import archiver
-from fixtures.devtools import needs_chromium, needs_namespace
+from fixtures.devtools import SLOW_IN_BROWSER
 from fixtures.packages import pages, valid
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import ok
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    needs_chromium,
-    needs_namespace,
-]
+pytestmark = SLOW_IN_BROWSER
 OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off", "--processes", "2")
 HOSTS = ("127.0.0.1", "127.0.0.2")
 KINDS = ("pageinfo", "text", "view")

@@ -14,7 +14,7 @@ from fixtures import browser
 from fixtures.archives import rows
 from fixtures.command import archiver, running
 from fixtures.debian import NotToBeHad
-from fixtures.devtools import needs_chromium, needs_namespace
+from fixtures.devtools import SLOW_IN_BROWSER
 from fixtures.log import Row
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import NOT_FOUND, RawServer, Route, Sendable, keep
@@ -22,13 +22,7 @@ from fixtures.replay_comparison import Viewer, compared, look
 from fixtures.replayweb_page import hosted
 from fixtures.sites import PIXEL, message, ok, redirect
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    needs_chromium,
-    needs_namespace,
-]
+pytestmark = SLOW_IN_BROWSER
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--speculative", "off")
 PAGE = """<!doctype html><title>Posts</title><div id=app></div><script>
 const told = []

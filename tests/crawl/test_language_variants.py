@@ -42,8 +42,7 @@ from fixtures.rawserver import RawServer, Route, Sendable, keep
 from fixtures.replayweb_page import Capture, hosted, opened_at
 from fixtures.sites import message, ok, page
 from fixtures.steps import COMMIT, RECOVERY
-
-JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+from fixtures.thread_delay import MOST_JITTER
 
 CAPTURES = """
 SELECT urls.url, captures.language, captures.status, revisit FROM captures JOIN urls ON urls.id = captures.url
@@ -311,7 +310,7 @@ def test_visits_are_settled_by_date_whatever_files_they_are_in(
         write_address(tmp_path / "crawl.db", postgres_server.new_database())
         asyncio.run(_add_seed(tmp_path, server.url()))
         (tmp_path / "crawl.toml").write_text(f'seeds = ["{server.url()}"]\n')  # it tells that the files are its own
-        ended = crawl(tmp_path, server.url(), also_accept_language="fr, de", resume=True)  # nobody listens there now
+        ended = crawl(tmp_path, server.url(), also_accept_language="fr, de", resume=True)  # the server is closed
         assert ended.code is ExitCode.DONE
     else:
         assert forks.run("rebuild", str(tmp_path), cwd=tmp_path).code == ExitCode.DONE
@@ -343,7 +342,7 @@ def test_the_rate_holds_between_variants(tmp_path: Path) -> None:
         crawl(tmp_path, server.url(), also_accept_language="fr, de", rate=Rate(1), robots="ignore")
         arrived = [row.arrived for row in server.log]
     assert len(arrived) == 3
-    assert all(later - earlier > 1 - JITTER for earlier, later in pairwise(arrived))
+    assert all(later - earlier > 1 - MOST_JITTER for earlier, later in pairwise(arrived))
 
 
 def test_a_limit_keeps_the_variants_for_the_next_run(tmp_path: Path) -> None:

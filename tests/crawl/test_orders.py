@@ -24,8 +24,7 @@ from fixtures.postgres import PostgresServer
 from fixtures.rawserver import Answer, RawServer, Route, keep
 from fixtures.several_hosts import captures
 from fixtures.sites import message, ok, page
-
-JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
+from fixtures.thread_delay import MOST_JITTER
 
 PAGES = 1000
 RATE = 40
@@ -145,7 +144,7 @@ def test_a_lowered_rate_holds_from_the_answer_on(tmp_path: Path, way: tuple[str,
         for host in HOSTS:
             times = [row.arrived for row in server.log if row.host == host and row.arrived >= since]
             times = times[UNDER_WAY:]  # so many were sent before, and may have been read by the server since
-            assert max(sum(start <= time < start + 1 - JITTER for time in times) for start in times) <= 4
+            assert max(sum(start <= time < start + 1 - MOST_JITTER for time in times) for start in times) <= 4
     assert tomllib.loads((tmp_path / "c" / "crawl.toml").read_text())["rate"] == 4
 
 

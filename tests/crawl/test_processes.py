@@ -14,8 +14,8 @@ from fixtures.command import archiver, running
 from fixtures.rawserver import RawServer
 from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
 from fixtures.sites import PIXEL, ok, page
+from fixtures.thread_delay import MOST_JITTER
 
-JITTER = 0.3  # seconds by which a busy machine may shift what the server sees
 BURSTS = 1.0  # seconds of the bandwidth that are used before the crawlers hear of each other
 OPTIONS = ("-o", "c", "--processes", "2", "--rate", "0", "--probe", "off", "--min-free-disk", "0")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
@@ -105,8 +105,8 @@ def test_the_rate_on_all_hosts_holds_for_all_crawlers(tmp_path: Path) -> None:
         assert ran.returncode == ExitCode.DONE, ran.stderr
         times = sorted(row.arrived for server in hosts.servers for row in server.log)
     assert len(times) == 40
-    assert times[-1] - times[0] >= (len(times) - 2) / 10 - JITTER
-    assert max(sum(start <= time < start + 1 - JITTER for time in times) for start in times) <= 10
+    assert times[-1] - times[0] >= (len(times) - 2) / 10 - MOST_JITTER
+    assert max(sum(start <= time < start + 1 - MOST_JITTER for time in times) for start in times) <= 10
 
 
 def test_the_bandwidth_holds_for_all_crawlers(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_the_bandwidth_holds_for_all_crawlers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["i{}.victim.example", "i.victim{}.example"])
 def test_names_of_one_server_share_a_rate_over_all_crawlers(tmp_path: Path, name: str) -> None:
     """Each of two crawlers finds names of the same server."""
-    rate, most = 10, 1.0 - JITTER
+    rate, most = 10, 1.0 - MOST_JITTER
     with RawServer(hosts=("127.0.0.1", "127.0.0.2", "127.0.0.3"), otherwise=ok(PIXEL, "image/gif")) as server:
         away = [server.url("/dot.gif", name.format(number)) for number in range(30)]
         server.routes = {f"//127.0.0.{host}/": ok(page("Front", images=away[host - 1 :: 2])) for host in (1, 2)}
@@ -135,7 +135,7 @@ def test_names_of_one_server_share_a_rate_over_all_crawlers(tmp_path: Path, name
         assert ran.returncode == ExitCode.DONE, ran.stderr
         arrived = sorted(row.arrived for row in server.log if row.host == "127.0.0.3")
     assert len(arrived) == len(away)
-    assert arrived[-1] - arrived[0] >= (len(away) - 2) / rate - JITTER
+    assert arrived[-1] - arrived[0] >= (len(away) - 2) / rate - MOST_JITTER
     assert max(sum(0 <= later - first < most for later in arrived) for first in arrived) <= rate
 
 

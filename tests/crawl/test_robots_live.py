@@ -13,10 +13,9 @@ from fixtures.command import archiver
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, Sendable, keep
 from fixtures.sites import message, ok, page, redirect
+from fixtures.thread_delay import MOST_JITTER
 
 DAY = 86_400
-
-JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
 
 
 def rules(text: str) -> Answer:
@@ -73,8 +72,8 @@ def test_an_error_is_asked_about_again_until_there_are_rules(tmp_path: Path) -> 
         run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0")
         assert server.log.targets() == ["/robots.txt"] * 3 + ["/", "/p0.html"]
         asked = [row.arrived for row in server.log][:3]
-        assert asked[1] - asked[0] >= 2 - JITTER
-        assert asked[2] - asked[1] >= 4 - JITTER
+        assert asked[1] - asked[0] >= 2 - MOST_JITTER
+        assert asked[2] - asked[1] >= 4 - MOST_JITTER
         assert notes(tmp_path)[server.url("/p1.html")] == ("excluded", "robots.txt forbids it: Disallow: /p1")
     run(tmp_path, "verify", "c")
 
@@ -191,7 +190,7 @@ def test_a_crawl_delay_is_capped(tmp_path: Path) -> None:
         run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--crawl-delay-cap=1")
         times = [row.arrived for row in server.log]
         assert len(times) == 4
-        assert all(after - before >= 1 - JITTER for before, after in pairwise(times[1:]))
+        assert all(after - before >= 1 - MOST_JITTER for before, after in pairwise(times[1:]))
 
 
 def test_a_group_for_the_product_counts_under_any_name(tmp_path: Path) -> None:

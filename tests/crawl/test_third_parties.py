@@ -14,10 +14,10 @@ from fixtures.crawl_in_process import crawl
 from fixtures.name_servers import Names
 from fixtures.rawserver import RawServer
 from fixtures.sites import PIXEL, ok, page, redirect
+from fixtures.thread_delay import MOST_JITTER
 
 pytestmark = pytest.mark.alone
 
-JITTER = 0.3  # seconds by which a busy machine may shift what the server sees; exact is test_schedule.py
 VICTIM = "127.0.0.2"
 SEVERAL = tuple(f"127.0.0.{number}" for number in range(2, 10))
 RATE = 15
@@ -40,7 +40,7 @@ def crawled(folder: Path, server: RawServer, **values: Any) -> None:
 def most_in_a_second(server: RawServer) -> int:
     """Of requests that came at the addresses of the victim, in any second."""
     arrived = sorted(row.arrived for row in server.log if row.host != "127.0.0.1")
-    return max(sum(0 <= later - first < 1 - JITTER for later in arrived) for first in arrived)
+    return max(sum(0 <= later - first < 1 - MOST_JITTER for later in arrived) for first in arrived)
 
 
 @pytest.mark.parametrize(
