@@ -61,13 +61,13 @@ class LowDisk:
         if latest is None or latest.verb != Verb.PAUSE:
             if low and (last or not self._warned):
                 self._warned = True
-                log.warning("%s; the crawl pauses until there is room, or archiver go", low)
                 await self._give(Verb.PAUSE, low, "paused: no request starts; those under way end")
+                log.warning("%s; the crawl pauses until there is room, or archiver go", low)
         elif latest.who == self._who:
             self._warned = bool(low)  # a person may let the crawl go on all the same
             if not self._space.shortage(ROOM):
-                log.warning("there is room on the disk again; the crawl goes on")
                 await self._give(Verb.GO, "there is room on the disk again", "the crawl goes on")
+                log.warning("there is room on the disk again; the crawl goes on")
 
     async def _give(self, verb: Verb, why: str, answer: str) -> None:
         new = NewOrder(verb, (why,), self._who, self._clock.now())
