@@ -56,11 +56,11 @@ def test_the_limit_for_the_first_byte_does_not_hold_for_later_ones(tmp_path: Pat
 
 def test_a_response_is_cut_at_its_longest_time_whether_it_stalls_trickles_or_streams(tmp_path: Path) -> None:
     async def main() -> None:
-        async with fetching(tmp_path, timeout=FOREVER, max_response_time=0.4) as fetcher:
+        async with fetching(tmp_path, timeout=FOREVER, max_response_time=1.5) as fetcher:
             for target in routes:
                 exchange = await fetcher.fetch(server.url(target), CountingGate())
                 assert (taken(exchange)[: len(HEAD)], exchange.truncated) == (HEAD, Truncation.TIME), target
-                assert exchange.duration > 0.35, target
+                assert exchange.duration > 1.4, target
 
     routes = {
         "/stall": Answer((HEAD + b"Content-Length: 9\r\n\r\nhi",), End.HANG),
