@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import measure
-from cases import cpu, fairness, hosts, large, latency, memory, start
+from cases import cpu, fairness, hosts, large, latency, memory, readers, start
 from plan import FAULTS, SMALL, Plan
 
 CASES = {
@@ -26,6 +26,7 @@ CASES = {
     "hosts": hosts,
     "large": large,
     "fairness": fairness,
+    "readers": readers,
     "start": start,
 }
 

@@ -6,6 +6,7 @@ A row keeps its text if its case or its peer was not run, or if it is measured e
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,13 @@ def memory(figures: Figures, client: str) -> str:
 def largest(figures: Figures) -> str:
     """Return the name of the largest crawl of the case memory."""
     return str(max(figures["runs"], key=int))
+
+
+def reader(figures: Figures, name: str, peer: str) -> str:
+    """Return how many times the CPU time of *peer* a reader takes, round by round."""
+    pairs = zip(figures["runs"][name], figures["runs"].get(peer, ()), strict=False)
+    each = [ours["cpu"] / theirs["cpu"] for ours, theirs in pairs if not ours["fault"] and not theirs["fault"]]
+    return f"{middle(each):.2f} times" if each else UNKNOWN
 
 
 MANY = f"{OURS}, robots.txt after 0 s"
@@ -122,6 +130,26 @@ TARGETS = (
         "at most 20 %",
         "fairness",
         lambda figures: f"{figures['took'] / figures['needed'] - 1:.0%}" if not figures["faults"] else UNKNOWN,
+    ),
+    *(
+        Target(
+            f"CPU time of `{name}`, against `{peer}`",
+            f"at most {most} times",
+            "readers",
+            partial(reader, name=name, peer=program),
+        )
+        for name, peer, program, most in (
+            ("verify", "warcio check", "warcio check", "0.8"),
+            ("index", "cdxj-indexer -s", "cdxj-indexer", "0.5"),
+            ("pack --no-text", "wacz create", "wacz create", "0.7"),
+            ("pack", "wacz create --detect-pages --text", "wacz create with texts", "0.35"),
+        )
+    ),
+    Target(
+        "CPU time of `export` with 5,000 pages",
+        "at most 5 s",
+        "readers",
+        lambda figures: f"{middle([run['cpu'] for run in good(figures, 'export')]):.1f} s",
     ),
 )
 

@@ -12,7 +12,7 @@ import pytest
 from fixtures.command import ROOT, environment
 from fixtures.devtools import needs_chromium, needs_namespace
 
-CASES = ("cpu", "latency", "memory", "hosts", "large", "fairness", "start")
+CASES = ("cpu", "latency", "memory", "hosts", "large", "fairness", "readers", "start")
 SAMPLES = """\
 main (archiver/cli/a.py:1);run (asyncio/runners.py:1);links (/x/archiver/extract/b.py:2);parse (lxml/etree.py:3) 3
 main (archiver/cli/a.py:1);run (asyncio/runners.py:1);select (selectors.py:4) 1
@@ -39,7 +39,7 @@ def test_link_extraction_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc, and all of 127.0.0.0/8")
-@pytest.mark.parametrize("case", [CASES[-1], *(pytest.param(case, marks=pytest.mark.long) for case in CASES[:-1])])
+@pytest.mark.parametrize("case", [*CASES[-2:], *(pytest.param(case, marks=pytest.mark.long) for case in CASES[:-2])])
 def test_every_case_runs_checks_that_all_was_fetched_and_prints_a_table(case: str, tmp_path: Path) -> None:
     ran = bench("run.py", case, "--small", "--results", str(tmp_path / "results"), "--folder", str(tmp_path / "work"))
     assert ran.returncode == 0, ran.stderr
