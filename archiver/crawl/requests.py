@@ -99,6 +99,7 @@ class Requests:
         self._lowered = float("-inf")  # … as was seen then
         self._most_slow = most.slow
         self._under_way: dict[Task, ActiveRequest] = {}
+        self._counted: dict[Task, ActiveRequest] = {}  # those that are not slow: few beside all
         self._slow = 0
         self._slow_of: Counter[int] = Counter()  # by host
         self._looked = 0.0
@@ -117,7 +118,7 @@ class Requests:
         """Return how many more requests may go to hosts that have not answered quickly yet."""
         if self._slow < min(self._most, self._most_slow) / 2:
             return self._most
-        unproven = sum(not each.slow and not self._schedule.host(each.host).proven for each in self._under_way.values())
+        unproven = sum(not self._schedule.host(each.host).proven for each in self._counted.values())
         return max(1, self._most // 2) - unproven
 
     def look(self, now: float) -> bool:
@@ -125,21 +126,22 @@ class Requests:
         if now < self._looked + WATCH_EVERY:
             return False
         self._looked, before = now, self._slow
-        for task, each in self._under_way.items():
-            if each.slow or each.at_gate or now < each.since + SLOW_AFTER:
+        for task, each in tuple(self._counted.items()):
+            if not each.begun or each.at_gate or now < each.since + SLOW_AFTER:
                 continue
             received = self._fetcher.progress(task).received
             if received - each.received < QUICK * (now - each.since):
-                self._set_slow(each)
+                self._set_slow(task, each)
             else:
                 each.since, each.received = now, received
         return self._slow > before
 
-    def _set_slow(self, each: ActiveRequest) -> None:
+    def _set_slow(self, task: Task, each: ActiveRequest) -> None:
         """Stop counting a request, if there is room for one more slow one."""
         self._schedule.host(each.host).proven = False
         if self._slow < self._most_slow and self._slow_of[each.host] < max(1, self._most_slow // SHARE):
             each.slow = True
+            del self._counted[task]
             self._slow += 1
             self._slow_of[each.host] += 1
 
@@ -158,8 +160,9 @@ class Requests:
 
     def expect(self, task: Task, claim: Claim) -> None:
         """Count *task*, which will make the request for *claim*, from now on: it runs only when others pause."""
-        self._under_way[task] = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0)
-        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+        here = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0)
+        self._under_way[task] = self._counted[task] = here
+        task.add_done_callback(self._forget)
 
     async def make(self, claim: Claim) -> Visited | None:
         """Make the request for *claim*; return None if it was held back or cut off, so that its URL stays queued."""
@@ -180,18 +183,21 @@ class Requests:
     def _entered(self, claim: Claim) -> Iterator[tuple[Task, ActiveRequest]]:
         task = asyncio.current_task()
         assert task is not None
-        here = self._under_way[task] = ActiveRequest(
-            claim.host, self._clock.now(), rules=claim.priority < 0, begun=True
-        )
+        here = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0, begun=True)
+        self._under_way[task] = self._counted[task] = here
         try:
             yield task, here
         finally:
-            del self._under_way[task]
+            self._forget(task)
             if here.slow:
                 self._slow -= 1
                 self._slow_of[here.host] -= 1
                 if not self._slow_of[here.host]:
                     del self._slow_of[here.host]
+
+    def _forget(self, task: Task) -> None:
+        self._under_way.pop(task, None)
+        self._counted.pop(task, None)
 
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):

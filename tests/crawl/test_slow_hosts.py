@@ -7,15 +7,21 @@ from typing import Any
 
 import pytest
 
+from archiver.config.option_types import Rate
+from archiver.crawl.requests import SLOW_AFTER, RequestLimits, Requests
 from archiver.crawl.rules import owners
+from archiver.crawl.session import Session
 from archiver.fetch.dns import PER_DOMAIN, Lookups
-from archiver.model import ExitCode
+from archiver.model import Claim, ExitCode, Hop
+from archiver.policy.schedule import Schedule
 from fixtures.archives import rows, states
 from fixtures.crawl_in_process import crawl
+from fixtures.fetching import fetching
 from fixtures.log import Row
 from fixtures.name_servers import Names
 from fixtures.rawserver import Answer, End, RawServer, Route, Sendable
 from fixtures.sites import message, ok, page
+from fixtures.two_crawlers import SetClock
 
 HONEST = "127.0.0.1"
 SLOW = tuple(f"127.0.1.{number}" for number in range(1, 25))
@@ -129,3 +135,32 @@ def test_look_ups_of_one_domain_are_few_at_once() -> None:
         await lookups.close()
 
     asyncio.run(main())
+
+
+def test_a_request_that_has_not_begun_is_not_slow(tmp_path: Path) -> None:
+    """On a busy machine a task may wait for its first turn; if it counted as slow it would count so for ever."""
+
+    async def main() -> None:
+        clock, schedule = SetClock(), Schedule(Rate(0), 1)
+        schedule.lease(1, f"http://{HONEST}", clock.now())
+        async with fetching(tmp_path, timeout=5.0) as fetcher:
+            requests = Requests(fetcher, schedule, None, Session(), clock, RequestLimits(1, 4))
+            url = server.url("/")
+            claim = Claim(1, url, 1, Hop.LINK, "L", 1, 0, 0)
+            task = asyncio.create_task(visit(requests, claim))
+            requests.expect(task, claim)
+            clock.time += 2 * SLOW_AFTER
+            assert not requests.look(clock.now())
+            assert requests.full(visits=1)
+            await task
+            assert not requests.any
+            assert requests.full(visits=1)
+
+    async def visit(requests: Requests, claim: Claim) -> None:
+        visited = await requests.make(claim)
+        assert visited is not None
+        assert visited.exchange is not None
+        visited.exchange.response.close()
+
+    with RawServer({"/": ok(page("A page"))}) as server:
+        asyncio.run(main())
