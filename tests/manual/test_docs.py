@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -242,3 +243,11 @@ def test_the_glossary_has_every_value_and_every_table() -> None:
     schema = (ROOT / "archiver" / "frontier" / "schema.sql").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \| \S", page, re.MULTILINE))
     assert {*values, *re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE)} == named
+
+
+def test_every_dependency_is_explained() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    rows = re.findall(r"^\| `?([\w.-]+)`? \|", (ROOT / "docs/explanation/dependencies.md").read_text(), re.MULTILINE)
+    names = [re.split(r"[^\w.-]", each)[0] for each in project["dependencies"]]
+    extras = project["optional-dependencies"].keys() - {"test"}
+    assert sorted(rows) == sorted([*names, *extras, "package", "extra", "---", "---"])
