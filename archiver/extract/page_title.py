@@ -79,7 +79,7 @@ def _collapsed(text: str) -> str:
 
 
 class _Separators(dict[str | None, str]):
-    """What stands in the text for a tag, by its name; "<" if the page must be parsed."""
+    """What separates the texts around a tag, by its name; "<" if the page must be parsed."""
 
     def __missing__(self, name: str | None) -> str:
         return self.get((name or "").lower(), " ")
