@@ -122,7 +122,9 @@ WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.
   AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%')
 GROUP BY urls.seed, origin.url ORDER BY urls.seed
 """
-_HOOK_FAILED = "SELECT url, note FROM urls WHERE note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %' ORDER BY id"
+_HOOK_FAILED = (
+    "SELECT url, note FROM urls WHERE note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %' ORDER BY id"
+)
 _REFUSED_LINKS = """
 SELECT above.seed, count(*) FROM refusals JOIN urls AS above ON above.id = refusals.via
 WHERE above.seed IN (SELECT value FROM json_each(?)) GROUP BY above.seed
