@@ -48,7 +48,7 @@ def archive_use(path: str) -> str:
 
 
 def file_uses(settings: Settings) -> dict[str, str]:
-    """Return the uses of files of this machine, for TLS, in a browser and as hooks; for each the option that names it."""
+    """Return the uses of files of this machine, for TLS, a browser and hooks; for each the option that names it."""
     found: dict[str, str] = {}
     for hosts, key, value in all_values(settings):
         if key == "client-cert":

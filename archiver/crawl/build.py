@@ -216,8 +216,6 @@ async def _put_together(
     frontier, rules = opened.frontier, opened.rules
     clock, by_host, hooks = opened.clock, rules.visit_rules.settings, rules.visit_rules.hooks
     sent = SettingsByHost(secrets.filled(settings), by_host.answers)
-    if hooks is not None:
-        await stack.enter_async_context(hooks.ending(layout, clock))
     guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
     fetcher = _fetcher(stack, layout, sent, guard, hooks)
     journal = Journal(opened.index, CrawlLog(layout.log, settings.events), clock)
@@ -249,6 +247,8 @@ async def _put_together(
     made = MadeOfSettings(rules, sent, secrets, guard, groups, schedule, dispatcher, requests, budget)
     live = LiveSettings(Stored(layout, frontier), made, part_for(name, crawlers))
     orders = TakenOrders(frontier, schedule, clock, opened.orders, live)
+    if hooks is not None:
+        await stack.enter_async_context(hooks.ending(orders.stop_by, layout, clock))
     changes = OutsideChanges(frontier, dispatcher, opened.known, live.add_seeds, orders)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes

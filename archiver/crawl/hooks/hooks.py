@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -246,21 +246,25 @@ class Hooks:
                 waiting.get_loop().call_soon_threadsafe(_settle, waiting, reason)
 
     @asynccontextmanager
-    async def ending(self, layout: Layout, clock: Clock) -> AsyncIterator[None]:
-        """Order the crawl of *layout* to stop, as a person could, if a hook says so while the block runs."""
+    async def ending(self, stop: Callable[[str], None], layout: Layout, clock: Clock) -> AsyncIterator[None]:
+        """If a hook says so while the block runs, *stop* this crawler, and order all of *layout* to stop."""
         self._stopped = asyncio.get_running_loop().create_future()
         if self._stop:
             self._stopped.set_result(self._stop)
-        task = asyncio.create_task(self._order_stop(self._stopped, layout, clock))
+        task = asyncio.create_task(self._order_stop(self._stopped, stop, layout, clock))
         try:
             yield
         finally:
-            task.cancel()
+            if not self._stopped.done():
+                task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _order_stop(self, stopped: "asyncio.Future[str]", layout: Layout, clock: Clock) -> None:
+    async def _order_stop(
+        self, stopped: "asyncio.Future[str]", stop: Callable[[str], None], layout: Layout, clock: Clock
+    ) -> None:
         who = f"the hook {printable(await stopped, 300)}"
+        stop(who)
         async with await SqliteFrontier.open(layout.database) as frontier:  # as a command does, so all crawlers see it
             await frontier.give_order(NewOrder(Verb.STOP, (), who, clock.now()), None)
 

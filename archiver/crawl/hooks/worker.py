@@ -135,10 +135,7 @@ class HookWorker:
         """Return the answer to a *question*, with the errors on the way to it."""
         self._errors.clear()
         self._late.clear()
-        ask: Function = {"judge": self._judge, "links": self._links, "keep": self._keep, "settings": self._settings}[
-            kind
-        ]
-        value = ask(*question)
+        value = getattr(self, f"_{kind}")(*question)
         errors = [[name, text, times, name in self._late] for (name, text), times in self._errors.items()]
         return {"value": value, "errors": errors, "stop": self._stop}
 
