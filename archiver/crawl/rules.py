@@ -28,7 +28,7 @@ from archiver.config.settings import (
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.budget import ReservedStarts
 from archiver.crawl.hooks.hooks import Hooks
-from archiver.crawl.hooks.plugins import installed
+from archiver.crawl.hooks.plugins import extractors
 from archiver.crawl.login.authentication import Authenticator
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.session import Session
@@ -88,7 +88,7 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
         values = [[write(one)] for one in value] if entry.metadata["many"] else [write(value)]
         given += [("setting", f"{key_of(entry)} = {toml_value(single)}") for single in values]
     seeds = [("seed", seed) for seed in settings.seeds]
-    described += [("extractor", str(each)) for each in (installed() if settings.hooks.plugins == "on" else ())]
+    described += [("extractor", str(each)) for each in extractors(settings.hooks)]
     return tuple((name, value) for name, value in (*described, *given, *seeds) if value)
 
 

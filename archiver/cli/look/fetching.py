@@ -98,14 +98,12 @@ def queue(directory: Path, missing: "Sequence[MissingUrl]", known: Mapping[str, 
 async def _queue(
     place: Path | SharedFrontier, settings: Settings, missing: "Sequence[MissingUrl]", known: Mapping[str, UrlState]
 ) -> _Queued:
-    from archiver.crawl.hooks.hooks import hooks_of
     from archiver.crawl.rules import learned_rules
     from archiver.frontier.sqlite import SqliteFrontier
 
     again = {each.row or "" for each in missing if _may_be_tried(known.get(each.url))}
     async with await SqliteFrontier.open(place) as frontier:
-        with hooks_of(settings) as hooks:
-            new, done = await _judged(frontier, await learned_rules(settings, frontier, hooks=hooks), missing)
+        new, done = await _judged(frontier, await learned_rules(settings, frontier), missing)
         done.added = await frontier.add_links([each.found for each in new if each.ask is None])
         for each in new:
             if each.ask is not None:
@@ -124,7 +122,7 @@ async def _judged(
 ) -> tuple[list[_Judged], _Queued]:
     """Return what the crawl does not know yet, and what it refuses."""
     from archiver.browser.answers import NAVIGATION
-    from archiver.crawl.visit_rules import judged_alone
+    from archiver.crawl.visit_rules import judged
 
     done, now = _Queued(), time.time()
     new: list[_Judged] = []
@@ -138,7 +136,7 @@ async def _judged(
             done.refused[each.url] = f"its page is not in the crawl: {page}"
         else:
             hop = Hop.LINK if each.kind == NAVIGATION else Hop.REQUISITE
-            verdict = judged_alone(rules, Link(address, hop, f"browser:{each.kind}"), claim, now)
+            verdict = judged(rules, Link(address, hop, f"browser:{each.kind}"), claim, now)
             if isinstance(verdict, Refusal):
                 done.refused[each.url] = verdict.rule
             else:

@@ -21,11 +21,12 @@ from typing import Any
 from archiver import url
 from archiver.clock import Clock
 from archiver.collection.layout import Layout
+from archiver.collection.named_files import strangers
 from archiver.config.hook_settings import HookFile, HookSettings
 from archiver.config.host_rules import HOST_RULE, MATCH, HostRule
 from archiver.config.settings import Settings
 from archiver.config.tls import KEYS_WITH_FILES
-from archiver.crawl.hooks.plugins import InstalledExtractor, installed
+from archiver.crawl.hooks.plugins import InstalledExtractor, extractors
 from archiver.crawl.hooks.process import HookProcessError, HookProcesses, limited
 from archiver.crawl.hooks.values import HookDocument, HookExchange, HookPage
 from archiver.crawl.hooks.worker import EXTRACTOR
@@ -44,6 +45,7 @@ MOST_LOST = 10  # failures in a row that cost time: then a function is not asked
 MOST_TOLD = 20  # different errors of one function that are told
 FAILED = "hook {} failed: {}"  # the note of a URL
 HOOK = "hook: judge"  # the rule of a link that a hook refuses
+STOPPING = "stopping: no request starts; those under way end"  # the answer to the order
 NOT_FOR_HOOKS = frozenset(("auth", "header", "proxy", "source-address", *KEYS_WITH_FILES))  # secrets, files, addresses
 _OPAQUE = ("image/", "video/", "audio/", "font/")
 
@@ -84,11 +86,11 @@ class HookSource:
     @classmethod
     def of(cls, settings: HookSettings) -> "HookSource | None":
         """Return what *settings* and installed programs give; None if that is nothing. Raises `ConfigError`."""
-        extractors = installed() if settings.plugins == "on" else ()
+        found = extractors(settings)
         if settings.hooks is None:
-            return cls(None, b"", extractors, settings.hook_timeout) if extractors else None
+            return cls(None, b"", found, settings.hook_timeout) if found else None
         file, text = pinned(settings.hooks)
-        return cls(file, text, extractors, settings.hook_timeout)
+        return cls(file, text, found, settings.hook_timeout)
 
 
 class Hooks:
@@ -98,9 +100,9 @@ class Hooks:
         """Start a process for *source*. Raises `ConfigError` if its file cannot be used."""
         self.source = source
         path = "" if source.file is None else source.file.path
-        extractors = tuple((each.media_type, each.value) for each in source.extractors)
+        plugins = tuple((each.media_type, each.value) for each in source.extractors)
         try:
-            self._processes = HookProcesses(limited(source.seconds, path, source.text, extractors))
+            self._processes = HookProcesses(limited(source.seconds, path, source.text, plugins))
         except HookProcessError as error:
             raise ConfigError(f"--hooks {printable(path, 1000)}: {printable(str(error), 500)}") from None
         self._functions = self._processes.functions
@@ -266,7 +268,7 @@ class Hooks:
         who = f"the hook {printable(await stopped, 300)}"
         stop(who)
         async with await SqliteFrontier.open(layout.database) as frontier:  # as a command does, so all crawlers see it
-            await frontier.give_order(NewOrder(Verb.STOP, (), who, clock.now()), None)
+            await frontier.give_order(NewOrder(Verb.STOP, (), who, clock.now()), STOPPING)
 
 
 async def opened_hooks(stack: AsyncExitStack, source: HookSource | None) -> Hooks | None:
@@ -276,6 +278,20 @@ async def opened_hooks(stack: AsyncExitStack, source: HookSource | None) -> Hook
     hooks = await asyncio.to_thread(Hooks, source)
     stack.callback(hooks.close)
     return hooks
+
+
+@contextmanager
+def vouched_hooks(layout: Layout, settings: Settings) -> Iterator[Hooks | None]:
+    """Yield the hooks of the collection in *layout*; its file runs only if this user named it for the collection."""
+    given = settings.hooks.hooks
+    if given is not None and strangers(layout, [f"hooks {given}"]):
+        raise ConfigError(
+            f"{layout.settings}: hooks: you have not named {printable(given.path, 1000)} for this collection on this "
+            f"machine, and it would run as your program; if you trust it: archiver resume DIR --hooks FILE; otherwise "
+            "delete it from the file"
+        )
+    with hooks_of(settings) as hooks:
+        yield hooks
 
 
 @contextmanager

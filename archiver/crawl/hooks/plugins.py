@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from archiver.config.hook_settings import HookSettings
 from archiver.crawl.hooks.worker import GROUP
 
 MOST = 100  # entry points
@@ -33,8 +34,13 @@ class InstalledExtractor:
         return media_type.startswith(named[:-1]) if named.endswith("/*") else media_type == named
 
 
+def extractors(settings: HookSettings) -> tuple[InstalledExtractor, ...]:
+    """Return the extractors that a crawl with *settings* uses."""
+    return _installed() if settings.plugins == "on" else ()
+
+
 @cache
-def installed() -> tuple[InstalledExtractor, ...]:
+def _installed() -> tuple[InstalledExtractor, ...]:
     """Return the extractors that are installed, in the order of their media types and names."""
     if not any(map(_names_group, sys.path)):
         return ()
