@@ -20,7 +20,10 @@ FAILING = {
         "it took more than 0.3 s (hooks.py line 3)",
     ),
     "a loop that catches all": (
-        "def judge(link, page):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass",
+        (
+            "def judge(link, page):\n    while True:\n        try:\n            while True: pass\n"
+            "        except BaseException: pass"
+        ),
         "it took more than 0.3 s",
     ),
     "code that no alarm interrupts": (
