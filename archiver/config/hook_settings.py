@@ -1,7 +1,7 @@
 """Hooks and plugins in settings: the user's file of hooks, pinned by its digest, and how long each may take. Pure.
 
 In crawl.toml the value is the path and the digest of what was in the file: `hooks = "/home/me/hooks.py sha256:HEX"`.
-On the command line it is the path alone, which stands for what the file holds now.
+On the command line it is the path alone: of what the file holds now.
 """
 
 import re

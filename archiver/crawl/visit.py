@@ -83,14 +83,11 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     """Return the settlement of an answered visit; its capture is added later."""
     result = _outcome(rules, claim, exchange, now)
     event, language = rules.follow_up(claim, result.event, exchange.framing)
-    told = UNREAD in links.note or HOOK_FAILED in links.note
-    notes = [result.note, unread_reason(exchange.notes), links.note if told else ""]
-    notes.append("robots.txt would have forbidden it" if ROBOTS_EXCLUDED in exchange.notes else "")
+    notes = _notes(exchange, links, result.note)
     new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
     tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
     policy = referrer_policy(claim, exchange.framing, links)
-    policy = "" if policy == referrer.DEFAULT else policy
-    found, refused, hook_failed = _judged_links(rules, claim, links, policy, now)
+    found, refused, hook_failed = _judged_links(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
     notes.append(hook_failed)
     redirect = ""
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
@@ -132,6 +129,12 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         language=language,
         view=rules.view(claim, result.event, exchange.framing, links),
     )
+
+
+def _notes(exchange: Exchange, links: Links, first: str) -> list[str]:
+    told = UNREAD in links.note or HOOK_FAILED in links.note
+    notes = [first, unread_reason(exchange.notes), links.note if told else ""]
+    return [*notes, "robots.txt would have forbidden it" if ROBOTS_EXCLUDED in exchange.notes else ""]
 
 
 def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:

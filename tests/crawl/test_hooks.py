@@ -108,12 +108,13 @@ def test_what_keep_refuses_is_not_read_and_every_byte_that_came_is_stored(tmp_pa
     crawled(tmp_path, text, {"/": ok(page("F", ["/large"])), "/large": large})
     ((truncated, size, note),) = rows(
         tmp_path / "c",
-        "SELECT truncated, received, note FROM captures JOIN urls ON urls.id = captures.url WHERE urls.url LIKE '%/large'",
+        "SELECT truncated, received, note FROM captures JOIN urls ON urls.id = captures.url "
+        "WHERE urls.url LIKE '%/large'",
     )
     assert truncated == "length"
     assert isinstance(size, int)
     assert size < 3_000_000
-    assert note == "the rest was not wanted: hook keep"
+    assert note == "cut: length; the rest was not wanted: hook keep"
     assert archiver("verify", "c", cwd=tmp_path).returncode == 0
 
 

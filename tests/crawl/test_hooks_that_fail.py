@@ -27,7 +27,7 @@ FAILING = {
         "it took more than 0.3 s",
     ),
     "code that no alarm interrupts": (
-        "import re\ndef judge(link, page):\n    re.fullmatch('(a|a)*b', 'a' * 60)",
+        "import signal\ndef judge(link, page):\n    signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    while 1: ...",
         "it took more than 0.3 s, and nothing could interrupt it",
     ),
     "sys.exit": ("import sys\ndef links(document):\n    sys.exit(3)", "SystemExit: 3 (hooks.py line 3)"),

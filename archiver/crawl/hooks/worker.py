@@ -147,10 +147,10 @@ class HookWorker:
             for link in links:
                 try:
                     given = judge(HookLink(*link), page)
-                except Exception as error:
+                except HookStop:
+                    raise
+                except Exception as error:  # noqa: BLE001 - becomes an error of this link alone
                     given = None
-                    if isinstance(error, HookStop):
-                        raise
                     self._failed("judge", error)
                 letters.append(self._letter("judge", given))
 
