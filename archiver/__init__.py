@@ -7,7 +7,8 @@ docs/architecture.md is the map; docs/reading-order.md names the files to read b
 `config`: every setting.  `http`, `warc`: message and record formats.  `policy`: decisions, pure.  `extract`: links.
 `fetch`: one exchange with a server.  `frontier`: URL queue and seen-set in SQLite.  `collection`: the directory.
 `crawl`: engine, commit, recovery.  `tools`: verify, pack, import, export, report, replay.  `cli`: the commands.
-Other programs may use the names in `__all__`, which are in `cli.library`; the rest is not public.
+Other programs may use the names in `__all__`, which are in `cli.library` and `crawl.hooks.values`. The rest is not
+public.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         archive,
     )
     from archiver.cli.library import open as open  # noqa: A004 - as gzip.open: always used as archiver.open
+    from archiver.crawl.hooks.values import HookDocument, HookExchange, HookLink, HookPage, HookStop
     from archiver.errors import ArchiveError, ConfigError
 
 __all__ = [
@@ -34,6 +36,11 @@ __all__ = [
     "ConfigError",
     "CrawlResult",
     "CrawlRun",
+    "HookDocument",
+    "HookExchange",
+    "HookLink",
+    "HookPage",
+    "HookStop",
     "OpenArchive",
     "QueuedUrl",
     "archive",
@@ -47,6 +54,10 @@ def __getattr__(name: str) -> Any:
     """Import what is public when it is used first: the commands need none of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("Hook"):
+        from archiver.crawl.hooks import values  # noqa: PLC0415 - only hooks need it
+
+        return getattr(values, name)
     from archiver.cli import library  # noqa: PLC0415 - slow to import, and the commands need none of it
 
     return getattr(library, name)

@@ -5,6 +5,7 @@ A command calls them before it writes anything.
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -323,7 +324,9 @@ def check_same_frontier(layout: Layout, settings: Settings) -> None:
 def with_file_paths(settings: Settings) -> Settings:
     """Return *settings* with absolute paths of files; one that is relative begins at the current folder."""
     log_to = settings.events.log_to
-    moved = with_values(settings, {"log_to": log_to if log_to in ("", STDERR) else _absolute(log_to)})
+    hooks = settings.hooks.hooks and replace(settings.hooks.hooks, path=_absolute(settings.hooks.hooks.path))
+    log_to = log_to if log_to in ("", STDERR) else _absolute(log_to)
+    moved = with_values(settings, {"log_to": log_to, "hooks": hooks})
     changes: dict[str, Callable[[Any], Any]] = {"client-cert": lambda cert: cert.moved(_absolute)}
     return with_changed(moved, {**changes, "ca-file": _absolute, "behavior": _absolute})
 

@@ -57,6 +57,7 @@ from archiver.config.profiles import SettingOrigin, Source, recorded
 from archiver.config.secret_settings import on_this_machine
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.crawler_process import crawler_processes
+from archiver.crawl.hooks.plugins import extractors
 from archiver.crawl.shared_settings import check_runs_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ConfigError
 from archiver.frontier import totals
@@ -246,6 +247,8 @@ def run_and_report(prepared: PreparedCrawl, request: CrawlRequest) -> ExitCode:
         log_to_stderr(debug=verbosity > 1)
     if verbosity > QUIET:
         say(f"archiver: {'continuing' if prepared.existing.resume else 'archiving into'} {directory}")
+    if verbosity > QUIET and (found := extractors(settings.hooks)):
+        say(f"archiver: extractors of other programs (--plugins off leaves them out): {', '.join(map(str, found))}")
     if verbosity > SILENT and (warning := contact_warning(settings)):
         complain(warning)
     settings = within_open_files(settings)

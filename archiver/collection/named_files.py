@@ -48,7 +48,7 @@ def archive_use(path: str) -> str:
 
 
 def file_uses(settings: Settings) -> dict[str, str]:
-    """Return the uses of files of this machine for TLS and in a browser, and for each the option that names it."""
+    """Return the uses of files of this machine, for TLS, a browser and hooks; for each the option that names it."""
     found: dict[str, str] = {}
     for hosts, key, value in all_values(settings):
         if key == "client-cert":
@@ -58,6 +58,8 @@ def file_uses(settings: Settings) -> dict[str, str]:
             found[f"ca-file {value}"] = f"--ca-file {quote(value)}"
         elif key == "behavior":
             found[f"behavior {value}"] = f"--behavior {quote(value)}"
+        elif key == "hooks" and value is not None:
+            found[f"hooks {value}"] = f"--hooks {quote(value.path)}"
     return found
 
 

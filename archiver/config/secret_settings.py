@@ -61,13 +61,14 @@ def source_at_end(header: str) -> tuple[str, SecretSource] | None:
 def without_secrets(settings: Settings) -> Settings:
     """Return *settings* with the names of secret headers, but not their values; a source of a secret stays.
 
-    Client certificates keep their hosts, and files of certificate authorities and of behaviors their names without
-    folders. Those who get events are left out, because a URL or command may hold a secret.
+    Client certificates keep their hosts, and files of certificate authorities, of behaviors and of hooks their names
+    without folders. Those who get events are left out, because a URL or command may hold a secret.
     """
     bare = with_changed(
         settings, {"header": _bare, "client-cert": _without_files, "ca-file": _file_name, "behavior": _file_name}
     )
-    return with_values(bare, {"on": (), "on_secret": None, "log_to": ""})
+    hooks = settings.hooks.hooks and replace(settings.hooks.hooks, path=_file_name(settings.hooks.hooks.path))
+    return with_values(bare, {"on": (), "on_secret": None, "log_to": "", "hooks": hooks})
 
 
 def with_changed(settings: Settings, changes: Mapping[str, Callable[[Any], Any]]) -> Settings:

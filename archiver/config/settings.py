@@ -13,6 +13,7 @@ from archiver import url
 from archiver.config.addresses import DATABASE
 from archiver.config.event_settings import EventSettings
 from archiver.config.fetch_settings import FetchSettings, NetworkSettings, TlsSettings
+from archiver.config.hook_settings import HookSettings
 from archiver.config.host_rules import HostRule, decisive
 from archiver.config.option_types import (
     ARCHIVE,
@@ -225,6 +226,7 @@ class Settings:
     warc: WarcSettings = WarcSettings()
     dedup: DedupSettings = DedupSettings()
     browser: BrowserSettings = BrowserSettings()
+    hooks: HookSettings = HookSettings()  # noqa: RUF009 - frozen, as all slices
     events: EventSettings = EventSettings()  # noqa: RUF009 - frozen, as all slices
 
 
@@ -239,6 +241,7 @@ TITLES = {
     "warc": "WARC files",
     "dedup": "Deduplication",
     "browser": "Browser",
+    "hooks": "Hooks",
     "events": "Events and logs",
 }
 SLICES = tuple(TITLES)
@@ -296,7 +299,9 @@ MOST_KNOWN = 20_000  # hosts whose settings are remembered
 class SettingsByHost:
     """The settings of each host: those of the crawl, with what its seed and the rules for hosts replace."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, answers: dict[str, HostRule | None] | None = None) -> None:
+        """*answers*: what a hook gives to hosts, by origin. It grows while the crawl runs; None: there is no hook."""
+        self.answers = answers
         self.take(settings)
 
     def take(self, settings: Settings) -> None:
@@ -308,7 +313,8 @@ class SettingsByHost:
             if given := one.for_host:
                 origin = url.origin(one.url)
                 self._seeds.setdefault(origin, (f"seed[{number}] {one.url}", HostRule(origin, given)))
-        self.any = bool(self._rules or self._seeds)  # some hosts have settings of their own
+        self.any = bool(self._rules or self._seeds) or self.answers is not None  # some hosts may have their own
+        self._answered = 0  # hosts in `answers` when hosts were looked up last
         self._shared: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply
         self._known: dict[str, Settings] = {}  # by host; set last, for other threads look here first
 
@@ -316,6 +322,8 @@ class SettingsByHost:
         """Return the settings of the host *origin* (scheme and authority)."""
         if not self.any:
             return self.common
+        if self.answers is not None and len(self.answers) != self._answered:
+            self._answered, self._known = len(self.answers), {}
         known = self._known
         found = known.get(origin)
         if found is None:
@@ -336,6 +344,9 @@ class SettingsByHost:
 
     def _applying(self, origin: str) -> list[tuple[str, HostRule]]:
         own = [self._seeds[origin]] if origin in self._seeds else []
+        if self.answers and (answer := self.answers.get(origin)) is not None:
+            words = str(answer).removeprefix(answer.match)
+            own.insert(0, (f"hook settings:{words}", answer))  # hosts with the same answer share it
         return [*own, *((name, rule) for name, rule in self._rules if rule.covers(origin))]
 
 

@@ -227,6 +227,8 @@ class BatchWriter:
         rules, claim, exchange = self._rules.visit_rules, visited.claim, visited.exchange
         if exchange is not None:
             links = visited.links if visited.links is not None else self._links(visited, exchange)
+            if rules.hooks is not None and visited.links is None and visited.unmodified is None:
+                links = rules.hooks.further(claim, exchange, links)
             if not self._slow and len(links.links) > MANY:
                 raise _SlowError(replace(visited, links=links), len(links.links) * SECONDS_PER_LINK)
             if visited.unmodified is None:

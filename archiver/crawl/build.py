@@ -27,15 +27,16 @@ from archiver.collection.records import warc_files
 from archiver.collection.settings_file import put_settings
 from archiver.collection.store import Store, Uploads
 from archiver.collection.writer import Archive
-from archiver.config.settings import DedupSettings, Settings, SettingsByHost
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.budget import Budget, SharedBudget
 from archiver.crawl.commit import Committer, FileWriter, close_files, finish_index
 from archiver.crawl.crawler_process import CrawlerProcess, CrawlerTask
-from archiver.crawl.dedup import DedupWriter, ExternalArchives
+from archiver.crawl.dedup import DedupWriter, ExternalArchives, gathered
 from archiver.crawl.dispatcher import Dispatcher, HostPolicies, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.events import note_events, report_events
+from archiver.crawl.hooks.hooks import Hooks, HookSource, opened_hooks
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.leases import Leases
 from archiver.crawl.live.figures import CrawlFigures
@@ -66,15 +67,15 @@ from archiver.crawl.shared_settings import agree_on_settings
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.spool import SpoolFolder
+from archiver.fetch.spool import SpoolFolder, Spooling
 from archiver.frontier.address import host_name
-from archiver.frontier.dedup import ExternalIndex, Payloads, gather
+from archiver.frontier.dedup import ExternalIndex, Payloads
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Cookie
 from archiver.policy.quotas import Quotas
 from archiver.policy.retry import NetworkState
-from archiver.storage import DRAFT, OPEN, close_to_others, is_private
+from archiver.storage import OPEN, close_to_others, is_private
 
 if TYPE_CHECKING:
     from archiver.crawl.views.stage import PageViews
@@ -152,10 +153,11 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[tuple[Crawl, CrawlFigur
     settings, layout = task.settings, Layout(task.directory)
     secrets = read_secrets(settings)
     async with AsyncExitStack() as stack:
+        hooks = await opened_hooks(stack, task.hooks)
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
         note_events(frontier, settings, task.directory)
         memory = stack.enter_context(open_earlier_crawls(layout))
-        rules = CurrentRules(await learned_rules(settings, frontier, secrets), memory)
+        rules = CurrentRules(await learned_rules(settings, frontier, secrets, hooks), memory)
         others = () if settings.dedup.dedup == "off" else indexes_of(settings.dedup.dedup_from, layout.directory)
         held = layout, settings, secrets, frontier, rules, Index(layout.indexes), task.known, task.orders, others
         clock = Clock(await frontier.clock_ahead())
@@ -174,6 +176,7 @@ async def _opened(
     """Return the collection in *directory*, locked and recovered."""
     secrets, layout = read_secrets(settings), _made(directory, settings)
     lock = stack.enter_context(Lock(layout.lock))
+    hooks = await opened_hooks(stack, HookSource.of(settings.hooks))
     if settings.warc.store:
         stack.callback(Uploads(layout, Store(settings.warc.store), lower_priority).close)
     put_cookies(layout, cookies)
@@ -191,7 +194,7 @@ async def _opened(
     if shares_settings(settings):
         await agree_on_settings(layout, frontier, settings)
     known, orders = await _agreed(layout, frontier, how.text, how.read) if how.resume else ([], 0)
-    visit_rules, index = await learned_rules(settings, frontier, secrets), Index(layout.indexes)
+    visit_rules, index = await learned_rules(settings, frontier, secrets, hooks), Index(layout.indexes)
     if how.resume:
         from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
@@ -199,7 +202,7 @@ async def _opened(
     rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, now))
     await frontier.prepare_views(settings.browser.browser, resume=how.resume)
     await frontier.add_seeds(settings.seeds)
-    others = await asyncio.to_thread(_others, layout, settings.dedup)
+    others = await asyncio.to_thread(gathered, layout, settings.dedup)
     held = layout, settings, secrets, frontier, rules, index, (*known, *settings.seeds), orders, others
     resume = how.resume or rules.memory is not None
     return Opened(*held, clock, clock.now(), run_began, resume, how.together), lock
@@ -211,9 +214,10 @@ async def _put_together(
     """Return a crawl in *opened*, its figures, writers and their journal; *stack* abandons them after an error."""
     layout, settings, secrets = opened.layout, opened.settings, opened.secrets
     frontier, rules = opened.frontier, opened.rules
-    clock, by_host, sent = opened.clock, rules.visit_rules.settings, SettingsByHost(secrets.filled(settings))
+    clock, by_host, hooks = opened.clock, rules.visit_rules.settings, rules.visit_rules.hooks
+    sent = SettingsByHost(secrets.filled(settings), by_host.answers)
     guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
-    fetcher = _fetcher(stack, layout, sent, guard)
+    fetcher = _fetcher(stack, layout, sent, guard, hooks)
     journal = Journal(opened.index, CrawlLog(layout.log, settings.events), clock)
     stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
     archives = _archives(opened)
@@ -227,7 +231,9 @@ async def _put_together(
     space = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
     room = LowDisk(space, (frontier, schedule), clock, by_host, name)
     health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
-    groups, robots = GroupsOfHosts(settings.politeness, by_host, settings.seeds), RobotsCache(by_host)
+    resumed = opened.began if opened.resume else 0.0
+    groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds, hooks, resumed)
+    robots = RobotsCache(by_host)
     blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock, name, crawlers)
     earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
     session = rules.visit_rules.session
@@ -241,6 +247,8 @@ async def _put_together(
     made = MadeOfSettings(rules, sent, secrets, guard, groups, schedule, dispatcher, requests, budget)
     live = LiveSettings(Stored(layout, frontier), made, part_for(name, crawlers))
     orders = TakenOrders(frontier, schedule, clock, opened.orders, live)
+    if hooks is not None:
+        await stack.enter_async_context(hooks.ending(orders.stop_by, layout, clock))
     changes = OutsideChanges(frontier, dispatcher, opened.known, live.add_seeds, orders)
     committer = Committer(frontier, schedule, writers, clock)
     work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
@@ -322,13 +330,16 @@ def _recollection(
     return lookups, UndiscoveredUrls(memory, frontier, rules, thread)
 
 
-def _fetcher(stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, guard: AddressGuard) -> Fetcher:
+def _fetcher(
+    stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, guard: AddressGuard, hooks: Hooks | None
+) -> Fetcher:
     """Return the fetcher; *stack* closes it, and then the threads that spool its responses."""
     spooling = ThreadPoolExecutor(2, "spool", lower_priority)
     stack.callback(spooling.shutdown)
     settings = by_host.common
     spool = SpoolFolder(layout.spool, settings.limits.min_free_disk)
-    fetcher = Fetcher(by_host, guard, spool, settings.warc.digest, spooling, Lookups(owners))
+    keep = None if hooks is None else hooks.keep
+    fetcher = Fetcher(by_host, guard, Spooling(spool, settings.warc.digest, spooling), Lookups(owners), keep)
     stack.push_async_callback(fetcher.close)
     return fetcher
 
@@ -385,14 +396,3 @@ def _writers(
         return BatchWriter(once, journal, opened.rules, clock, read, slow=slow)
 
     return writer(slow=False), writer(slow=True)
-
-
-def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
-    """Return the other archives whose payloads count as stored, and index them."""
-    if settings.dedup == "off":
-        return ()
-    others = indexes_of(settings.dedup_from, layout.directory)
-    if others:
-        draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
-        gather(layout.scratch, draft, [one.cdxj for one in others])
-    return others

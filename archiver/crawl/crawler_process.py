@@ -26,12 +26,15 @@ from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from archiver.collection.live import Live
 from archiver.config.settings import Settings
 from archiver.crawl.stats import CrawlEnding, Snapshot
 from archiver.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from archiver.crawl.hooks.hooks import HookSource
 
 _PROGRAM = """
 import sys, json, signal
@@ -65,6 +68,7 @@ class CrawlerTask:
     known: tuple[str, ...]  # seeds that *settings* and their scope know
     orders: int  # the newest order that *settings* know
     log_level: int
+    hooks: "HookSource | None" = None
 
 
 @dataclass(frozen=True, slots=True)

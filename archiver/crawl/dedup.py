@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from archiver.ask import METHOD
+from archiver.collection.dedup_sources import OtherIndex, indexes_of
+from archiver.collection.layout import Layout
 from archiver.collection.records import (
     RevisitOriginal,
     codings,
@@ -23,9 +25,11 @@ from archiver.collection.records import (
     revisit_of,
 )
 from archiver.collection.writer import Archive, PendingVisit, WriteResult
+from archiver.config.settings import DedupSettings
 from archiver.extract.exchange import is_robots
-from archiver.frontier.dedup import ExternalIndex, Payloads
+from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
+from archiver.storage import DRAFT
 from archiver.warc.cdxj import IndexEntry
 
 REMEMBERED = 2048  # originals that were read and found intact, so that further duplicates need no reading
@@ -267,3 +271,14 @@ def _warc_date(timestamp: str) -> str:
     except ValueError:
         return ""
     return f"{date:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""
+
+
+def gathered(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
+    """Return the other archives whose payloads count as stored, and index them."""
+    if settings.dedup == "off":
+        return ()
+    others = indexes_of(settings.dedup_from, layout.directory)
+    if others:
+        draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
+        gather(layout.scratch, draft, [one.cdxj for one in others])
+    return others

@@ -46,6 +46,10 @@ class TakenOrders:
         self._begun = False
         self.stop: OrderedStop | None = None
 
+    def stop_by(self, who: str) -> None:
+        """End this run, because a hook asks for it."""
+        self.stop = self.stop or OrderedStop(f"stopped by {who}", cut=False)
+
     async def take_up(self) -> None:
         """Take up what has been ordered since the last call, and answer it.
 

@@ -62,7 +62,7 @@ def with_supervisor(settings: Settings) -> bool:
 
 def may_be_joined(settings: Settings) -> bool:
     """Return True if crawlers on other machines may join a crawl with *settings*."""
-    return shares_settings(settings) and settings.browser.browser == "off"
+    return shares_settings(settings) and settings.browser.browser == "off" and settings.hooks.hooks is None
 
 
 def shares_settings(settings: Settings) -> bool:
@@ -139,7 +139,9 @@ class Supervisor:
         opened, level = self._opened, logging.getLogger("archiver").getEffectiveLevel()
         settings = part_of(opened.settings, number, which)
         run = opened.began, opened.resume, opened.known, opened.orders
-        return CrawlerTask(opened.layout.directory.absolute(), settings, name, number, *run, level)
+        hooks = opened.rules.visit_rules.hooks
+        source = None if hooks is None else hooks.source
+        return CrawlerTask(opened.layout.directory.absolute(), settings, name, number, *run, level, source)
 
     async def run(self) -> CrawlEnding:
         """Crawl until all crawlers have ended."""
@@ -296,6 +298,6 @@ class Supervisor:
             await frontier.act_for(crawler.task.name)
             further = [seed for seed in await frontier.seeds() if seed not in opened.known]
             settings = with_seeds(self._settings, further, await settings_now(opened.layout, frontier))
-            rules = await learned_rules(settings, frontier, opened.secrets)
+            rules = await learned_rules(settings, frontier, opened.secrets, opened.rules.visit_rules.hooks)
             await recover_crawler(opened.layout, frontier, rules, opened.index, crawler.task.name)
             await frontier.leave({})

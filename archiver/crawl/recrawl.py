@@ -32,7 +32,8 @@ from archiver.collection.settings_file import put_settings
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.rules import CurrentRules, learned_rules, put_cookies
-from archiver.crawl.visit import OTHER_VERSION, judged
+from archiver.crawl.visit import OTHER_VERSION
+from archiver.crawl.visit_rules import judged_alone
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots
 from archiver.extract.sitemap import modified
@@ -256,7 +257,7 @@ class UndiscoveredUrls:
         taken = []
         for each in wanted:
             link, parent = _as_found(each)
-            verdict = judged(self._rules.visit_rules, link, parent, now)
+            verdict = judged_alone(self._rules.visit_rules, link, parent, now)
             if not isinstance(verdict, Refusal):
                 taken.append(EarlierFind(verdict, each.via, each.seed))
         return taken

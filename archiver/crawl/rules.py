@@ -27,6 +27,8 @@ from archiver.config.settings import (
 )
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.budget import ReservedStarts
+from archiver.crawl.hooks.hooks import Hooks
+from archiver.crawl.hooks.plugins import extractors
 from archiver.crawl.login.authentication import Authenticator
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.session import Session
@@ -86,6 +88,7 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
         values = [[write(one)] for one in value] if entry.metadata["many"] else [write(value)]
         given += [("setting", f"{key_of(entry)} = {toml_value(single)}") for single in values]
     seeds = [("seed", seed) for seed in settings.seeds]
+    described += [("extractor", str(each)) for each in extractors(settings.hooks)]
     return tuple((name, value) for name, value in (*described, *given, *seeds) if value)
 
 
@@ -93,13 +96,16 @@ log = logging.getLogger(__name__)
 
 
 def visit_rules_of(
-    settings: Settings, known: Sequence[PatternTally] = (), secrets: Secrets | None = None
+    settings: Settings,
+    known: Sequence[PatternTally] = (),
+    secrets: Secrets | None = None,
+    hooks: Hooks | None = None,
 ) -> VisitRules:
     """Return the rules for the visits of this crawl; *known*: what URL patterns have brought so far.
 
-    Without *secrets* no request may be made.
+    Without *secrets* no request may be made. *hooks* of the user are asked first.
     """
-    by_host = SettingsByHost(settings)
+    by_host = SettingsByHost(settings, hooks.answers if hooks is not None else None)
     traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith((MARK, PROBED))))
     probes = Probes(known) if settings.scope.probe == "on" else None
     return VisitRules(
@@ -112,6 +118,7 @@ def visit_rules_of(
         session=Session(by_host, public_suffix, Authenticator(by_host, secrets) if secrets else None),
         logouts=_logouts(settings),
         views=settings.browser.browser,
+        hooks=hooks,
     )
 
 
@@ -121,9 +128,11 @@ def _logouts(settings: Settings) -> LogoutLinks | None:
     return LogoutLinks(pages, settings.scope.include, owners()) if pages else None
 
 
-async def learned_rules(settings: Settings, frontier: Frontier, secrets: Secrets | None = None) -> VisitRules:
+async def learned_rules(
+    settings: Settings, frontier: Frontier, secrets: Secrets | None = None, hooks: Hooks | None = None
+) -> VisitRules:
     """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
-    rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS), secrets)
+    rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS), secrets, hooks)
     if settings.scope.redirects == "seeds":
         rules.scope.add_moved_seeds(await frontier.seed_redirects())
     return rules
@@ -195,8 +204,18 @@ class GroupsOfHosts:
     are not seeds share one rate by registered domain, and by address as soon as we know that.
     """
 
-    def __init__(self, settings: PolitenessSettings, by_host: SettingsByHost, seeds: Iterable[str]) -> None:
+    def __init__(
+        self,
+        settings: PolitenessSettings,
+        by_host: SettingsByHost,
+        seeds: Iterable[str],
+        hooks: Hooks | None = None,
+        resumed: float = 0.0,
+    ) -> None:
+        """*hooks* give settings to hosts. *resumed*: until then another run may have asked the hosts; 0: none did."""
         self._by_host = by_host
+        self._hooks = hooks
+        self._resumed = resumed
         self._domain_of: Callable[[str], str] | None = None
         self._seeds: set[str] = set()  # scheme aside: with each port
         self._names: set[str] = set()
@@ -220,6 +239,8 @@ class GroupsOfHosts:
         by_domain = self._settings.politeness_group == "domain" or any(self._is_third_party(row.key) for row in rows)
         if by_domain and self._domain_of is None:
             self._domain_of = await asyncio.to_thread(owners)  # which takes a moment
+        if self._hooks is not None:
+            await self._hooks.learn([row.key for row in rows])
         return [self._limits(row.key) for row in rows]
 
     def _is_third_party(self, key: str) -> bool:
@@ -238,9 +259,11 @@ class GroupsOfHosts:
             rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
         group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
         by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
-        return GroupLimits(
+        limits = GroupLimits(
             rate, settings.host_concurrency, FIRST, group, bandwidth=settings.host_bandwidth, by_address=by_address
         )
+        by_hook = self._hooks is not None and self._resumed and rate.starts
+        return replace(limits, not_before=self._resumed + rate.interval) if by_hook else limits
 
 
 def schedule_of(given: Settings, now: float, *, resume: bool, crawlers: int = 0) -> Schedule:

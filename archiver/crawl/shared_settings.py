@@ -43,7 +43,8 @@ def check_runs_alone(layout: Layout, settings: Settings) -> None:
     Each would need the session, and all WARC files.
     """
     known, shown = shared_frontier(layout.database), settings.browser.browser
-    if known is None or not (settings.fetch.login or shown != "off"):
+    hooks = settings.hooks.hooks is not None
+    if known is None or not (settings.fetch.login or shown != "off" or hooks):
         return
     from archiver.frontier.postgres_reading import machines_of  # noqa: PLC0415 - see above
 
@@ -54,6 +55,8 @@ def check_runs_alone(layout: Layout, settings: Settings) -> None:
                 f"--login: a crawl that logs in {crawled}; leave it out here, and archive what is behind the login "
                 "with a crawl of its own"
             )
+        if hooks:
+            raise ConfigError(f"--hooks: a crawl with hooks {crawled}; continue it without: --hooks none")
         raise ConfigError(
             f"--browser {shown}: a crawl that shows pages {crawled}; crawl with --browser off, and run archiver look "
             "--fetch on each machine at the end"
@@ -73,6 +76,11 @@ def settings_to_join(shared: SharedSettings, named: dict[str, Any], given: dict[
             "crawl.toml from a machine of the crawl, and name it: --config crawl.toml"
         )
     settings = with_values(Settings(), {**values, **given})
+    if settings.hooks.hooks is not None:
+        raise ConfigError(
+            f"{settings.limits.frontier} holds a crawl that no further machine can join: with --hooks it runs on one "
+            "machine only; to let others in, continue it there without: archiver resume DIR --hooks none"
+        )
     if (shown := settings.browser.browser) != "off":  # a view is answered from all WARC files of the crawl
         raise ConfigError(
             f"{settings.limits.frontier} holds a crawl that no further machine can join: with --browser {shown} it "

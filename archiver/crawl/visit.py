@@ -4,16 +4,25 @@
 network, no disk of its own, no database; the time is an argument.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
 
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
 from archiver.crawl.login.authentication import AUTHENTICATING
-from archiver.crawl.visit_rules import ERRORS, VisitRules
+from archiver.crawl.visit_rules import ERRORS, LATER, VisitRules, judged, placed, year_of
 from archiver.errors import Failure, FetchError
-from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, nofollow_rule, payload, referrer_policy
+from archiver.extract.exchange import (
+    PAGES,
+    UNREAD,
+    is_page,
+    is_robots,
+    nofollow_rule,
+    payload,
+    referrer_policy,
+    robots_answer,
+)
 from archiver.extract.references import policy_in, refreshes_itself
 from archiver.http.body import unread_reason
 from archiver.model import (
@@ -34,19 +43,18 @@ from archiver.model import (
     Sign,
     Truncation,
 )
-from archiver.policy import block_pages, referrer, retry, robots
-from archiver.policy.scope import OUTSIDE, PRIORITY_GUESS, Scope, is_guess, redirects_in_a_row
+from archiver.policy import block_pages, referrer, retry
+from archiver.policy.scope import HOOK, OUTSIDE, Scope, is_guess
 from archiver.policy.seed_scopes import Scopes, remember
 from archiver.policy.speculative import ICON, Probes, is_unnamed
-from archiver.policy.traps import FREE, PageEvidence, Suspicion
+from archiver.policy.traps import PageEvidence
 
 OTHER_VERSION = "otherVersion"  # a 304 with another tag than the one in our request
+HOOK_FAILED = "hook "  # the beginning of the note on a URL for which a hook failed
 ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for a URL that robots.txt would have forbidden
 
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
-YEAR = 31_556_952  # seconds
 NOT_THERE = frozenset((404, 410))
-LATER = 2 * PRIORITY_GUESS  # added to a priority for each level of suspicion; greater than any without suspicion
 PART = 4 << 10  # bytes by which we tell images, styles and scripts apart
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
@@ -75,12 +83,12 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     """Return the settlement of an answered visit; its capture is added later."""
     result = _outcome(rules, claim, exchange, now)
     event, language = rules.follow_up(claim, result.event, exchange.framing)
-    notes = [result.note, unread_reason(exchange.notes), links.note if UNREAD in links.note else ""]
-    notes.append("robots.txt would have forbidden it" if ROBOTS_EXCLUDED in exchange.notes else "")
+    notes = _notes(exchange, links, result.note)
     new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
     tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
     policy = referrer_policy(claim, exchange.framing, links)
-    found, refused = _verdicts(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
+    found, refused, hook_failed = _judged_links(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
+    notes.append(hook_failed)
     redirect = ""
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
         redirect = found[0].url if found else ""
@@ -101,7 +109,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         notes = [f"{claim.language}: status {exchange.framing.status}"] if failed else []
         redirect = ""
     sign = _sign(claim, exchange, links)
-    answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
+    answer = robots_answer(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
         claim=claim,
         event=event,
@@ -121,6 +129,12 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         language=language,
         view=rules.view(claim, result.event, exchange.framing, links),
     )
+
+
+def _notes(exchange: Exchange, links: Links, first: str) -> list[str]:
+    told = UNREAD in links.note or HOOK_FAILED in links.note
+    notes = [first, unread_reason(exchange.notes), links.note if told else ""]
+    return [*notes, "robots.txt would have forbidden it" if ROBOTS_EXCLUDED in exchange.notes else ""]
 
 
 def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
@@ -146,6 +160,30 @@ def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
     return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, own.retries, now)
 
 
+def _judged_links(
+    rules: VisitRules, claim: Claim, links: Links, policy: str, now: float
+) -> tuple[list[NewUrl], list[Refusal], str]:
+    """Return which of *links* are taken and which are refused, by a hook or the usual rules, and how the hook failed.
+
+    Those without a referrer policy of their own get *policy*.
+    """
+    asked, failed = rules.asked(claim, links.links)
+    if not asked:
+        return *_verdicts(rules, claim, links, policy, now), failed
+    left = tuple(link for link in links.links if link[:2] not in asked)
+    found, refused = _verdicts(rules, claim, replace(links, links=left), policy, now)
+    for link in links.links:
+        wanted = asked.get(link[:2])
+        if wanted is None:
+            continue
+        verdict = judged(rules, link, claim, now, wanted=True) if wanted else Refusal(link.url, HOOK)
+        if isinstance(verdict, Refusal):
+            refused.append(verdict)
+        else:
+            found.append(verdict._replace(referrer_policy=policy_in(link.context) or policy))
+    return found, refused, failed
+
+
 def _verdicts(
     rules: VisitRules, claim: Claim, links: Links, policy: str, now: float
 ) -> tuple[list[NewUrl], list[Refusal]]:
@@ -158,7 +196,7 @@ def _verdicts(
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
     own = {context: word for context in set(map(_CONTEXT, links.links)) if (word := policy_in(context))}
-    pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, _year(now), policy)
+    pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, year_of(now), policy)
     others: dict[str, NewUrl] = {}
     traps = rules.traps
     at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))
@@ -196,42 +234,7 @@ def _again(rules: VisitRules, new: NewUrl, hop: Hop, claim: Claim, now: float) -
     """Return the verdict on a link that was taken elsewhere in the same way, as *new*."""
     if rules.traps is None:
         return new
-    return _placed(new, rules.traps.judge(new.url, hop, claim.url, _year(now)))
-
-
-def _placed(new: NewUrl, standing: Suspicion) -> NewUrl:
-    """Return *new* with the lower priority that its suspicion means, or held."""
-    if standing is FREE or not standing.level:
-        return new
-    held = f"{standing.rule}: {standing.pattern}" if standing.rule else ""
-    return new._replace(priority=new.priority + LATER * standing.level, held=held)
-
-
-def _year(now: float) -> int:
-    return int(now / YEAR) + 1970
-
-
-def judged(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
-    """Return the new URL that *link*, found in the document of *claim*, becomes, or the rule that refuses it."""
-    if port := url.blocked_port(link.url):
-        return Refusal(link.url, f"blocked-port: {port}")
-    if rules.logouts is not None and (rule := rules.logouts.refusal(link.url)):
-        return Refusal(link.url, rule)
-    verdict = rules.scope.judge(link, claim)
-    if isinstance(verdict, Refusal):
-        return verdict
-    if (
-        link.hop is Hop.SPECULATIVE
-        and rules.guesses is not None
-        and (rule := rules.guesses.refusal(verdict.url, claim.url))
-    ):
-        return Refusal(verdict.url, rule)
-    if rules.traps is None:
-        return verdict
-    hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
-    if hop is Hop.SPECULATIVE and url.may_be_page(verdict.url):
-        hop = Hop.LINK
-    return _placed(verdict, rules.traps.judge(verdict.url, hop, claim.url, _year(now)))
+    return placed(new, rules.traps.judge(new.url, hop, claim.url, year_of(now)))
 
 
 def _is_there(claim: Claim, exchange: Exchange) -> bool:
@@ -369,19 +372,6 @@ def _redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: New
     if isinstance(verdict, Refusal):
         return f"redirects to {link.url}, not followed ({verdict.rule})"
     return f"redirects to {link.url}" if scope.contains(link.url) else f"redirects to {link.url}, {OUTSIDE}"
-
-
-def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
-    status = exchange.framing.status
-    if 300 <= status < 400:
-        target = links.links[0].url if links.links else None
-        followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
-        return Robots(status, b"", redirect=target if followed else None)
-    if exchange.truncated in retry.CUT:
-        return Robots(503, b"")  # the missing part may hold the rule that matters
-    if status == 0 or 200 <= status < 300:
-        return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
-    return Robots(503 if status == 429 else status, b"")  # a request to slow down is no permission
 
 
 def _blocked(sign: Sign | None) -> tuple[str, ...]:

@@ -1,27 +1,31 @@
 """The rules by which visits are judged: of the whole crawl, and of single hosts."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from archiver import url
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.option_types import Pattern
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.session import Session
-from archiver.extract.exchange import PAGES, is_robots
+from archiver.extract.exchange import PAGES, is_page, is_robots
 from archiver.fetch.request import user_agent
-from archiver.model import Claim, Event, Framing, Links, PatternTally
+from archiver.model import Claim, Event, Framing, Hop, Link, Links, NewUrl, PatternTally, Refusal
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
-from archiver.policy.scope import Scope
+from archiver.policy.scope import HOOK, PRIORITY_GUESS, Scope
 from archiver.policy.seed_scopes import ScopeCache, Scopes
 from archiver.policy.speculative import MARK, Probes, SpeculativeBudget
-from archiver.policy.traps import Traps
+from archiver.policy.traps import FREE, Suspicion, Traps
 from archiver.policy.url_forms import pattern
 from archiver.policy.views import ViewNeed, need_of
+
+if TYPE_CHECKING:
+    from archiver.crawl.hooks.hooks import Hooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class HostVisitRules:
 
 
 ERRORS = 400  # the first status of an error
+YEAR = 31_556_952  # seconds
+LATER = 2 * PRIORITY_GUESS  # added to a priority for each level of suspicion; greater than any without suspicion
 
 
 def further_languages(settings: FetchSettings) -> tuple[str, ...]:
@@ -106,6 +112,7 @@ class VisitRules:
     session: Session = field(default_factory=Session)
     logouts: LogoutLinks | None = None
     views: str = "off"  # which pages a browser shows: off, auto, all
+    hooks: "Hooks | None" = None
     lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
 
     def of_host(self, address: str) -> HostVisitRules:
@@ -113,6 +120,10 @@ class VisitRules:
         if not self.settings.any:
             return self.common
         return HostVisitRules.of(self.settings.of(url.origin(address)))
+
+    def asked(self, claim: Claim, links: Sequence[Link]) -> tuple[dict[tuple[str, Hop], bool], str]:
+        """Return which of *links* in the document of *claim* a hook takes or refuses, and the note if it failed."""
+        return ({}, "") if self.hooks is None else self.hooks.judge(claim, links)
 
     def follow_up(self, claim: Claim, event: Event, framing: Framing | None = None) -> tuple[Event, str]:
         """Return what a visit that ended with *event* means for its URL, and the language of its next visit.
@@ -143,3 +154,48 @@ class VisitRules:
         if self.traps is not None:
             with self.lock:
                 self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
+
+
+def placed(new: NewUrl, standing: Suspicion) -> NewUrl:
+    """Return *new* with the lower priority that its suspicion means, or held."""
+    if standing is FREE or not standing.level:
+        return new
+    held = f"{standing.rule}: {standing.pattern}" if standing.rule else ""
+    return new._replace(priority=new.priority + LATER * standing.level, held=held)
+
+
+def year_of(now: float) -> int:
+    """Return the year of *now*, in seconds since the epoch."""
+    return int(now / YEAR) + 1970
+
+
+def judged_alone(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
+    """Do the same as `judged`, and ask the hook first."""
+    wanted = rules.asked(claim, (link,))[0].get((link.url, link.hop))
+    return Refusal(link.url, HOOK) if wanted is False else judged(rules, link, claim, now, wanted=bool(wanted))
+
+
+def judged(rules: VisitRules, link: Link, claim: Claim, now: float, *, wanted: bool = False) -> NewUrl | Refusal:
+    """Return the new URL that *link*, found in the document of *claim*, becomes, or the rule that refuses it.
+
+    *wanted*: a hook takes it, so it is in scope.
+    """
+    if port := url.blocked_port(link.url):
+        return Refusal(link.url, f"blocked-port: {port}")
+    if rules.logouts is not None and (rule := rules.logouts.refusal(link.url)):
+        return Refusal(link.url, rule)
+    verdict = rules.scope.judge(link, claim, wanted=wanted)
+    if isinstance(verdict, Refusal):
+        return verdict
+    if (
+        link.hop is Hop.SPECULATIVE
+        and rules.guesses is not None
+        and (rule := rules.guesses.refusal(verdict.url, claim.url))
+    ):
+        return Refusal(verdict.url, rule)
+    if rules.traps is None:
+        return verdict
+    hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
+    if hop is Hop.SPECULATIVE and url.may_be_page(verdict.url):
+        hop = Hop.LINK
+    return placed(verdict, rules.traps.judge(verdict.url, hop, claim.url, year_of(now)))

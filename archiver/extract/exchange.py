@@ -31,7 +31,8 @@ from archiver.http.content_coding import decoded
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.policy import referrer, robots
 from archiver.policy.novelty import READ_ALL
-from archiver.policy.scope import is_guess
+from archiver.policy.retry import CUT
+from archiver.policy.scope import is_guess, redirects_in_a_row
 from archiver.policy.speculative import SITEMAPS
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body searched for links; real pages stay below 5 MB
@@ -155,6 +156,20 @@ def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
     references = robots.sitemaps(Robots(exchange.framing.status, body))
     addresses = dict.fromkeys(filter(None, map(partial(url.join, claim.url), references)))
     return Links(tuple(Link(address, Hop.MANIFEST, "robots.txt/Sitemap") for address in addresses), note=note)
+
+
+def robots_answer(claim: Claim, exchange: Exchange, links: Links) -> Robots:
+    """Return the robots.txt that the exchange holds, or the URL that it redirects to."""
+    status = exchange.framing.status
+    if 300 <= status < 400:
+        target = links.links[0].url if links.links else None
+        followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
+        return Robots(status, b"", redirect=target if followed else None)
+    if exchange.truncated in CUT:
+        return Robots(503, b"")  # the missing part may hold the rule that matters
+    if status == 0 or 200 <= status < 300:
+        return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
+    return Robots(503 if status == 429 else status, b"")  # a request to slow down is no permission
 
 
 def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:

@@ -6,7 +6,7 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 """
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from archiver import url
@@ -14,7 +14,7 @@ from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.connection import ConnectionPool
 from archiver.fetch.dns import Lookups, routed
-from archiver.fetch.exchange import Attempt, Progress, SharedCpu
+from archiver.fetch.exchange import Attempt, Keep, Progress, SharedCpu
 from archiver.fetch.http_proxy import (
     AUTHENTICATION_REQUIRED,
     CHALLENGES,
@@ -27,7 +27,7 @@ from archiver.fetch.network import Timeouts
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.proxy import ProxyRoutes
 from archiver.fetch.request import RequestMaker, absolute_form
-from archiver.fetch.spool import Spool, SpoolFolder
+from archiver.fetch.spool import Spool, Spooling
 from archiver.fetch.tls import TlsContexts
 from archiver.fetch.wire import UNVERIFIED, Wire
 from archiver.http.auth import ConnectionLogin
@@ -69,11 +69,11 @@ class Fetcher:
         self,
         settings: SettingsByHost,
         guard: AddressGuard,
-        spool_folder: SpoolFolder,
-        algorithm: str,
-        writer: ThreadPoolExecutor,
+        spooling: Spooling,
         lookups: Lookups | None = None,
+        keep: Keep | None = None,
     ) -> None:
+        """*keep* decides whether a body is read, unless it is needed or the settings decide."""
         self._guard = guard
         self._requests = RequestMaker(settings, guard)
         lookups = lookups or Lookups()
@@ -81,9 +81,8 @@ class Fetcher:
         self._pool = ConnectionPool(Timeouts(settings), guard, lookups, routes, TlsContexts(settings, guard))
         self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
-        self.spool_folder = spool_folder
-        self._algorithm = algorithm
-        self._writer = writer
+        self.spool_folder, self._algorithm, self._writer = spooling
+        self._keep = keep
 
     async def locate(self, address: str) -> str:
         """Return the first network address for the host of URL *address*; `FetchError` if there is none."""
@@ -125,6 +124,7 @@ class Fetcher:
         origin = url.origin(address)
         plan = self._requests.plan(origin, asked.language)
         bounds = plan.needed if asked.needed else plan.bounds
+        keep = partial(self._keep, address) if self._keep is not None and not asked.needed else None
         first, challenged = True, 0
         while True:
             fresh = not first or (asked.form is not None and not self._pool.idle.logged_in(origin))
@@ -141,7 +141,7 @@ class Fetcher:
                 if wire.forwarded:
                     request = absolute_form(request, origin)
                 spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
-                attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress))
+                attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress), keep)
                 exchange = await (self._forwarded(attempt, wire) if wire.forwarded else attempt.run())
                 reusable = attempt.framer.reusable and (not wire.forwarded or keeps_connection(exchange))
                 if attempt.disturbed:

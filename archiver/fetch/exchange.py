@@ -8,14 +8,14 @@ twentieth of the time.
 import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from archiver.errors import Failure, FetchError
 from archiver.fetch.spool import Spool
 from archiver.fetch.wire import Wire
 from archiver.http import Framer, WantedTypes
-from archiver.http.body import WHOLE, UnreadReason
+from archiver.http.body import WHOLE, Extent, UnreadReason
 from archiver.http.head import body_length, may_be_head
 from archiver.model import Exchange, Framing, Truncation
 
@@ -34,6 +34,9 @@ PATIENCE = 20.0  # … this many times as long
 TINY = 256  # bytes: a smaller piece costs more to receive than to parse, …
 WAKING = 0.0001  # … about this many seconds …
 FEW = 16  # … and a response may have this many without waiting
+
+
+Keep = Callable[[str, Framing], Awaitable[str]]  # from URL and head to why the body is not read; "" if it is
 
 
 class SharedCpu:
@@ -113,6 +116,7 @@ class Attempt:
         "_cpu",
         "_extent",
         "_headed",
+        "_kept",
         "_large",
         "_progress",
         "_received",
@@ -125,14 +129,22 @@ class Attempt:
     )
 
     def __init__(
-        self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds, beside: tuple[SharedCpu, Progress]
+        self,
+        wire: Wire,
+        request: bytes,
+        spool: Spool,
+        bounds: Bounds,
+        beside: tuple[SharedCpu, Progress],
+        keep: Callable[[Framing], Awaitable[str]] | None = None,
     ) -> None:
+        """*keep* returns why the body is not read, "" if it is."""
         self.framer = Framer()
         self._wire = wire
         self._request = request
         self._spool = spool
         self._bounds = bounds
         self._cpu, self._progress = beside
+        self._kept = keep
         self._large = False
         self._seen = 0  # value of `SharedCpu.small_pieces` when last checked
         self._received = False
@@ -229,6 +241,8 @@ class Attempt:
         framer, now = self.framer, self._wire.awake.now()
         if self._headed == math.inf and framer.framing is not None:
             self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
+            if self._kept is not None and self._extent is WHOLE and (remark := await self._kept(framer.framing)):
+                self._extent = Extent(remark, seconds=0.0)
         await self._keep(piece)
         if self._extent is not WHOLE and self._is_enough(now - self._headed):
             await self._leave()

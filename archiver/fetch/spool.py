@@ -10,10 +10,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from archiver import storage
 from archiver.errors import SHORTAGES, ArchiveError, ShortageError
@@ -169,6 +169,14 @@ def _nameless(folder: SpoolFolder, name: str = "") -> BinaryIO:
             file.close()
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return file
+
+
+class Spooling(NamedTuple):
+    """Where responses are kept until they are archived."""
+
+    folder: SpoolFolder
+    algorithm: str  # of digests
+    writer: ThreadPoolExecutor  # which writes large responses
 
 
 class Spool:

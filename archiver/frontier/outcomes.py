@@ -122,6 +122,9 @@ WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.
   AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%')
 GROUP BY urls.seed, origin.url ORDER BY urls.seed
 """
+_HOOK_FAILED = (
+    "SELECT url, note FROM urls WHERE note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %' ORDER BY id"
+)
 _REFUSED_LINKS = """
 SELECT above.seed, count(*) FROM refusals JOIN urls AS above ON above.id = refusals.via
 WHERE above.seed IN (SELECT value FROM json_each(?)) GROUP BY above.seed
@@ -246,6 +249,26 @@ def left_out(db: Reader) -> Examples:
         count += 1
         if len(first) < EXAMPLES:
             first.append((url, ""))
+    return Examples(count, tuple(first))
+
+
+def refused_by(db: Reader, rule: str) -> Examples:
+    """Return the links that *rule* refused."""
+    links = int(db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts WHERE rule = ?", (rule,)).fetchone()[0])
+    if not links:
+        return NONE
+    rows = db.execute("SELECT url FROM refusals WHERE rule = ? ORDER BY url LIMIT ?", (rule, EXAMPLES)).fetchall()
+    return Examples(links, tuple((str(url), rule) for (url,) in rows))
+
+
+def hook_failures(db: Reader) -> Examples:
+    """Return the URLs for which a hook failed, and how."""
+    count = 0
+    first: list[tuple[str, str]] = []
+    for url, note in db.execute(_HOOK_FAILED):
+        count += 1
+        if len(first) < EXAMPLES:
+            first.append((url, note))
     return Examples(count, tuple(first))
 
 

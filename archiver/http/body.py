@@ -161,6 +161,7 @@ class UnreadReason(StrEnum):
     NOT_INCLUDED = "no-include-type"
     ENDLESS = "endless"
     UNSTATED = "unstated-length"
+    HOOK = "hook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,8 @@ def unread_reason(remarks: Iterable[str]) -> str:
                 return f"the response stated no length; reading stopped after {detail}"
             case UnreadReason.EXCLUDED:
                 return f"the rest was not wanted: exclude-type {detail}"
+            case UnreadReason.HOOK:
+                return f"the rest was not wanted: hook {detail}"
             case UnreadReason.NOT_INCLUDED:
                 return f"the rest was not wanted: no include-type names {detail}"
     return ""

@@ -332,7 +332,7 @@ class PolitenessGroups:
         """Return the group *key*, created with *limits* if it is new; it starts from *state* if it knows nothing."""
         group = self._groups.get(key)
         if group is None:
-            rate_limiter = RateLimiter(limits.rate, not_before=self._not_before)
+            rate_limiter = RateLimiter(limits.rate, not_before=max(self._not_before, limits.not_before))
             throttle = Throttle(limits.rate, limits.concurrency, state, first=limits.first)
             group = self._groups[key] = PolitenessGroup(key, rate_limiter, throttle)
         elif group.outdated:

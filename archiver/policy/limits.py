@@ -41,6 +41,7 @@ class GroupLimits:
     group: str = ""  # key of the group; empty: the host is alone
     bandwidth: int = 0  # bytes a second from each of the hosts
     by_address: str = ""  # if not empty: shared with hosts at the same address that have the same word here
+    not_before: float = 0.0  # seconds since the epoch: until then the requests of an earlier run may still count
 
     def key(self, host_id: int) -> str:
         """Return the key of the group of a host with these limits."""

@@ -31,6 +31,7 @@ PRIORITY_GUESS = 1 << 20  # after all URLs that real links name
 SOURCE_MAPS = frozenset(("script/sourcemap", "sourcemap", "x-sourcemap"))
 OF_THE_SCRIPT = SOURCE_MAPS | {"script/import", "script/url"}  # relative to the script, not to a page
 OUTSIDE = "which is outside the scope"  # the end of the note on a URL that redirects there
+HOOK = "hook: judge"  # the rule of a link that a hook of the user refuses
 
 
 def extend(path: str, hop: Hop) -> str:
@@ -135,18 +136,21 @@ class Scope:
         self._remembered.cache_clear()
         self._homes.cache_clear()
 
-    def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
-        """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings."""
+    def judge(self, link: Link, parent: Claim, *, wanted: bool = False) -> NewUrl | Refusal:
+        """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings.
+
+        *wanted*: the link is in scope, as if a pattern included it.
+        """
         page = link.hop is Hop.SPECULATIVE and url.may_be_page(link.url)
         step = self._step(link.hop, parent.path, parent.depth, page)
         if self._by_host_alone and link.hop is Hop.LINK:  # a short form of the code below: most links are of this kind
             if step.rule:
                 return Refusal(link.url, step.rule)
-            if not self._is_home(link.url):  # normalizing does not change the host
+            if not wanted and not self._is_home(link.url):  # normalizing does not change the host
                 return Refusal(link.url, self._outside)
             return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
         moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
-        about = self._about(link.url, moved)
+        about = _if_wanted(self._about(link.url, moved), wanted=wanted)
         off_scope_hops = self._off_scope_hops(link, parent, about)
         beyond = link.hop is Hop.LINK and bool(
             off_scope_hops
@@ -356,6 +360,10 @@ class Scope:
         page = link.hop is Hop.REDIRECT and start[-1:] in {"", Hop.LINK}
         stays = self._settings.redirects == "seeds" and not start
         return LINK_OUTSIDE if page and not stays and self._settings.extra_hops else 0
+
+
+def _if_wanted(about: UrlFacts, *, wanted: bool) -> UrlFacts:
+    return about._replace(inside=True, at_home=True) if wanted else about
 
 
 def _each(lists: Iterable[str]) -> Iterator[str]:

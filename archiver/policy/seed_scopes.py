@@ -116,18 +116,22 @@ class Scopes:
                 self._put(group, address, number)
         self._remembered.cache_clear()
 
-    def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
-        """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings."""
+    def judge(self, link: Link, parent: Claim, *, wanted: bool = False) -> NewUrl | Refusal:
+        """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings.
+
+        *wanted*: the link is in scope, as if a pattern included it.
+        """
         as_it_is = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         address = link.url if as_it_is else self._respelled(link.url)
         groups, inside = self._judges(address)
         seed = parent.seed or parent.url
-        leaves = not inside and link.hop is Hop.REDIRECT and redirects_in_a_row(parent.path) == len(parent.path)
+        home = inside or wanted
+        leaves = not home and link.hop is Hop.REDIRECT and redirects_in_a_row(parent.path) == len(parent.path)
         if leaves:
             groups = (self._of_seed.get(seed, (self._base, 0))[0],)
         refusals = []
         for group in groups:
-            verdict = group.scope.judge(link, parent)
+            verdict = group.scope.judge(link, parent, wanted=wanted)
             if isinstance(verdict, NewUrl):
                 if leaves and self._settings.redirects == "seeds":
                     self.add_moved_seeds(((link.url, seed),))

@@ -15,7 +15,7 @@ from archiver.config.settings import Settings, SettingsByHost
 from archiver.errors import ArchiveError, Failure, FetchError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.spool import SpoolFolder
+from archiver.fetch.spool import SpoolFolder, Spooling
 from archiver.fetch.wire import HIGH_WATER, Wire, iana_cipher
 from archiver.http.auth import ConnectionLogin
 from archiver.http.framer import LONGEST_HEAD
@@ -237,9 +237,7 @@ async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.
         fetcher = Fetcher(
             SettingsByHost(Settings(fetch=FetchSettings(timeout=5))),
             AddressGuard(["127.0.0.1"], []),
-            SpoolFolder(folder),
-            "sha256",
-            writer,
+            Spooling(SpoolFolder(folder), "sha256", writer),
         )
         writer.submit(free.wait)
         try:

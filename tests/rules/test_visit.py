@@ -7,15 +7,13 @@ import pytest
 
 from archiver.config.scope_settings import ScopeSettings, TrapSettings
 from archiver.crawl.visit import (
-    LATER,
     Visited,
     conclude,
     conclude_failure,
     conclude_unasked,
-    judged,
     refusal,
 )
-from archiver.crawl.visit_rules import HostVisitRules, VisitRules
+from archiver.crawl.visit_rules import LATER, HostVisitRules, VisitRules, judged
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import MAX_DOCUMENT, is_robots, payload, read_links
 from archiver.fetch.spool import MemoryBlock

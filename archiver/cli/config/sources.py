@@ -129,11 +129,20 @@ def check_secrets(settings: Settings) -> None:
 
 
 def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
-    """Return *settings* with absolute paths. Raises `ConfigError` if another archive cannot be used."""
+    """Return *settings* with absolute paths, and the digest of their hooks.
+
+    Raises `ConfigError` if another archive or the hooks cannot be used.
+    """
     others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
     if settings.dedup.dedup == "on":
         indexes_of(others, directory)
-    return with_file_paths(with_values(settings, {"dedup_from": others}))
+    moved = with_file_paths(with_values(settings, {"dedup_from": others}))
+    if moved.hooks.hooks is None:
+        return moved
+    from archiver.crawl.hooks.hooks import hooks_of
+
+    with hooks_of(moved) as hooks:
+        return with_values(moved, {"hooks": hooks and hooks.source.file})
 
 
 def check_disk_space(directory: Path, settings: Settings) -> None:

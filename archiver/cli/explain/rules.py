@@ -13,7 +13,8 @@ from archiver.config.scope_settings import ScopeSettings
 from archiver.config.secret_settings import without_secrets
 from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of
 from archiver.crawl.rules import visit_rules_of
-from archiver.crawl.visit import judged, refusal
+from archiver.crawl.visit import refusal
+from archiver.crawl.visit_rules import judged
 from archiver.errors import Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.fetch.request import user_agent

@@ -122,7 +122,7 @@ async def _judged(
 ) -> tuple[list[_Judged], _Queued]:
     """Return what the crawl does not know yet, and what it refuses."""
     from archiver.browser.answers import NAVIGATION
-    from archiver.crawl.visit import judged
+    from archiver.crawl.visit_rules import judged
 
     done, now = _Queued(), time.time()
     new: list[_Judged] = []

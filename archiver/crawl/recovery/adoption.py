@@ -209,7 +209,8 @@ class VisitAdoption:
     def _links(self, then: Claim, found: ScannedVisit, exchange: Exchange, folder: Path, spool: Path) -> Links:
         """Return the links of the visit, from its notes or those of its original, or by reading the answer again."""
         if found.notes is None:
-            return read_links(then, exchange, self._read)
+            read = read_links(then, exchange, self._read)
+            return read if self._rules.hooks is None else self._rules.hooks.further(then, exchange, read)
         if found.notes.links_of is None:
             return with_page(then, exchange, found.notes.links)
         name, offset = found.notes.links_of

@@ -18,6 +18,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.settings_file import put_settings
 from archiver.config.settings import Settings
+from archiver.crawl.hooks.hooks import vouched_hooks
 from archiver.crawl.recovery.adoption import Unread, VisitAdoption, held_before, payloads_before
 from archiver.crawl.recovery.quarantine import replace_database, set_database_aside
 from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish, unread
@@ -88,14 +89,14 @@ async def rebuilt(directory: Path, settings: Settings, report: ReportProgress, t
     step, when it is complete. *text*, if any, becomes crawl.toml.
     """
     layout = safe_paths.make_folders(directory)
-    with Lock(layout.lock):
+    with Lock(layout.lock), vouched_hooks(layout, settings) as hooks:
         layout.forget_drafts()
         draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
         address, machine = settings.limits.frontier, machine_of(layout.database)
         place = SharedFrontier(address, machine, 0) if address else draft
         async with await SqliteFrontier.open(place) as frontier:
             await frontier.add_seeds(settings.seeds)
-            result = await Rebuild(layout, frontier, visit_rules_of(settings), report).run()
+            result = await Rebuild(layout, frontier, visit_rules_of(settings, hooks=hooks), report).run()
             if not settings.dedup.dedup_from and (
                 lost := await frontier.queue_again_without_payload(held_before(layout))
             ):

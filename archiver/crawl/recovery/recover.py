@@ -349,7 +349,7 @@ def settings_text(paths: Iterable[Path]) -> str:
                     log.warning(
                         "secrets and files of single %ss are not in the WARC files; add them to crawl.toml", key
                     )
-        for key in (*KEYS_WITH_FILES, "behavior"):
+        for key in (*KEYS_WITH_FILES, "behavior", "hooks"):
             if values.pop(key, None):
                 log.warning("the files of %s are not in the WARC files; name them again with --%s", key, key)
         if values and seeds:

@@ -17,7 +17,7 @@ from archiver.clock import Clock
 from archiver.collection.browser_answers import without_cache_busters
 from archiver.crawl.rules import CurrentRules
 from archiver.crawl.views.answers import StoredAnswers
-from archiver.crawl.visit import judged
+from archiver.crawl.visit_rules import judged, judged_alone
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.frontier.views import DueView
 from archiver.model import Hop, Link, Refusal, State
@@ -255,7 +255,11 @@ class PageRequests:
         *ask*: what a script sends.
         """
         context, claim = self._context, self._due.claim
-        verdicts = [judged(context.rules.visit_rules, link, claim, context.clock.now()) for link in links]
+        rules, now = context.rules.visit_rules, context.clock.now()
+        if rules.hooks is None:
+            verdicts = [judged(rules, link, claim, now) for link in links]
+        else:  # an answer takes a moment
+            verdicts = await asyncio.to_thread(lambda: [judged_alone(rules, link, claim, now) for link in links])
         refused = [each for each in verdicts if isinstance(each, Refusal)]
         if refused:
             await context.frontier.add_refused(claim, refused)

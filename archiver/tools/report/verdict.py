@@ -5,6 +5,7 @@ blocked is in the settings. Each finding says what happened,
 to what, and which command to run next. Names from the network are made harmless in messages.
 """
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -25,7 +26,7 @@ from archiver.frontier.url_queue import blocked_hosts
 from archiver.frontier.views import ViewTotals
 from archiver.humanize import printable
 from archiver.policy.quotas import NO_QUOTAS, BlockedByPerson, Quotas
-from archiver.policy.scope import OUTSIDE
+from archiver.policy.scope import HOOK, OUTSIDE
 from archiver.tools.report.status_counts import NOTHING, StatusCounts, counts_of, listed
 
 LABEL = 10  # columns before the message
@@ -75,6 +76,8 @@ class Verdict:
     blocked: tuple[BlockedByPerson, ...] = ()
     run: RunRow | None = None  # the last one
     views: ViewTotals = NO_VIEWS
+    hook_refused: Examples = outcomes.NONE
+    hook_failed: Examples = outcomes.NONE
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -129,6 +132,8 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount], quotas: Quotas = NO_Q
         blocked=tuple(blocked_hosts(db, quotas)),
         run=outcomes.last(db),
         views=views.totals(db),
+        hook_refused=outcomes.refused_by(db, HOOK),
+        hook_failed=outcomes.hook_failures(db),
     )
 
 
@@ -164,6 +169,7 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         one, several = "URL named only in scripts was", "URLs named only in scripts were"
         words = f"{humanize.count(verdict.left_out.count, one, several)} skipped, {such}"
         yield Finding("skipped", words, *EXCLUDED)
+    yield from _hooks(verdict.hook_refused, verdict.hook_failed)
     yield from _browser(verdict)
     yield from _held(verdict.held)
     for each in verdict.blocked:
@@ -174,6 +180,18 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
     if waiting > 0 and verdict.run is not None and verdict.run.ended and not verdict.paused:
         message = humanize.count(waiting, "URL is waiting", "URLs are waiting")
         yield Finding("waiting", message, resume_command(verdict.run), "continue")
+
+
+def _hooks(refused: Examples, failed: Examples) -> Iterator[Finding]:
+    if refused.count:
+        one = refused.first[0][0] if refused.first else ""
+        words = f"{humanize.count(refused.count, 'link was', 'links were')} refused by your hook"
+        again = f"archiver include DIR {quote(f'^{re.escape(one)}$')} && archiver resume DIR" if one else ""
+        yield Finding("hooks", f"{words}, such as {_short(one)}" if one else words, again, "fetch it")
+    if failed.count:
+        one, why = failed.first[0]
+        words = f"a hook failed for {humanize.count(failed.count, 'URL')}, such as {_short(one)}: {printable(why)}"
+        yield Finding("hooks", words, f"archiver retry DIR {quote(one)} && archiver resume DIR", "ask it again")
 
 
 def _browser(verdict: Verdict) -> Iterator[Finding]:
