@@ -80,7 +80,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
     tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
     policy = referrer_policy(claim, exchange.framing, links)
-    found, refused = _verdicts(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
+    found, refused = verdicts(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
     redirect = ""
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
         redirect = found[0].url if found else ""
@@ -146,7 +146,7 @@ def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
     return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, own.retries, now)
 
 
-def _verdicts(
+def verdicts(
     rules: VisitRules, claim: Claim, links: Links, policy: str, now: float
 ) -> tuple[list[NewUrl], list[Refusal]]:
     """Return which of *links* are taken and which are refused; skip guesses that the document names for certain.

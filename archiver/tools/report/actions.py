@@ -27,9 +27,15 @@ _MEANINGS = {
     Failure.TRAP: "Left out as a suspected trap",
     Failure.PRIVATE: "The host is not on the public web",
     Failure.PROXY: "No proxy leads there",
+    Failure.UNCHANGED: "Not requested again: --newer-sitemap or --changed-only left them out",
     Failure.RULE: "A person excluded them while they waited",
 }
-_AGAIN = frozenset((Failure.DNS, Failure.CONNECT, Failure.TLS, Failure.DISCONNECT, Failure.TIMEOUT, Failure.PROXY))
+_AGAIN = frozenset(
+    (
+        *(Failure.DNS, Failure.CONNECT, Failure.TLS, Failure.DISCONNECT, Failure.TIMEOUT, Failure.PROXY),
+        Failure.UNCHANGED,
+    )
+)
 _GONE = frozenset(("404", "410"))  # to ask again rarely helps
 
 
