@@ -162,6 +162,16 @@ def closed_files(db: Reader) -> list[ClosedFile]:
     return [ClosedFile(bare(name, "the database"), *rest) for name, *rest in db.execute(sql)]
 
 
+def file_names(db: Reader) -> list[str]:
+    """Return the names of all WARC files."""
+    return [bare(name, "the database") for (name,) in db.execute("SELECT name FROM warcs ORDER BY id")]
+
+
+def first_capture(db: Reader) -> float:
+    """Return the time of the first capture in seconds since the epoch; 0 if there is none."""
+    return float(db.execute("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures").fetchone()[0])
+
+
 CAPTURES = f"""
 SELECT urls.url, {TAKEN}
 FROM urls CROSS JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc

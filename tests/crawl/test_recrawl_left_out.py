@@ -91,8 +91,9 @@ def test_what_a_sitemap_dates_before_its_capture_is_not_requested(tmp_path: Path
         requested = asked(server, before)
         assert left_out(directory, server) == {"/old", "/forgotten"}
         assert requested == {*site(server)} - {"/old", "/forgotten"}  # "/behind", which only the old page names, too
-        paths = dict(rows(directory, "SELECT url, path FROM urls"))
-        assert paths[server.url("/behind")] == "LL"  # found in the stored page
+        assert rows(directory, "SELECT path FROM urls WHERE url LIKE '%/behind'") == [
+            ("LL",)
+        ]  # found in the stored page
         command = "archiver retry c --failure unchanged && archiver resume c"
         for said in (again.said, (directory / "reports" / "summary.txt").read_text()):
             assert "2 URLs were not requested again by --newer-sitemap or --changed-only, such as" in said
