@@ -335,12 +335,13 @@ def _framing(record: Record) -> Framing:
     return read_beginning(record.pieces())[1]
 
 
-def rounds_until(layout: Layout, when: str) -> list[Layout]:
+def rounds_until(layout: Layout, when: str, before: str = "") -> list[Layout]:
     """Return the earlier crawls up to the one that began at *when*, newest first; all if *when* is empty.
 
-    *when* is a date in any form of `dates`. Raises `ConfigError` if it does not name exactly one crawl.
+    *when* is a date in any form of `dates`; *before*: count only crawls before the one with this stamp. Raises
+    `ConfigError` if *when* does not name exactly one crawl.
     """
-    known = rounds(layout)
+    known = [folder for folder in rounds(layout) if not before or folder.directory.name < before]
     if not when:
         return known
     span = date_range(when, "--since")
@@ -354,11 +355,11 @@ def rounds_until(layout: Layout, when: str) -> list[Layout]:
 
 
 @contextmanager
-def open_earlier_crawls(layout: Layout, since: str = "") -> Iterator[EarlierCrawls | None]:
-    """Open the earlier crawls in the collection of *layout*, up to that of *since*; None if there are none."""
+def open_earlier_crawls(layout: Layout, since: str = "", before: str = "") -> Iterator[EarlierCrawls | None]:
+    """Open the earlier crawls in the collection of *layout*, as `rounds_until` finds them; None if there are none."""
     with ExitStack() as stack:
         pasts: list[EarlierDatabase] = []
-        for folder in rounds_until(layout, since)[:MOST_ASKED]:
+        for folder in rounds_until(layout, since, before)[:MOST_ASKED]:
             pasts.append(EarlierDatabase(folder.database))
             stack.callback(pasts[-1].close)
         yield EarlierCrawls(layout, pasts) if pasts else None

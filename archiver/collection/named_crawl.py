@@ -8,7 +8,7 @@ The crawls of a collection are named by their number, 1 for the oldest, or by a 
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
@@ -16,7 +16,7 @@ from typing import Self
 
 from archiver.collection import lock
 from archiver.collection.dates import date_range
-from archiver.collection.earlier_crawls import rounds
+from archiver.collection.earlier_crawls import rounds, stamp_of
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Holder, Lock
 from archiver.collection.settings_file import read_settings
@@ -38,6 +38,17 @@ class NamedCrawl:
 
     layout: Layout | None  # of its directory; None: only the address is known
     address: str = ""  # of its frontier in PostgreSQL, which has no password; "": it is crawl.db
+    collection: Layout | None = None  # to which it belongs as an earlier crawl; None: it is the newest one
+
+    @property
+    def home(self) -> Layout | None:
+        """The collection with its WARC files, if that is within reach."""
+        return self.collection or self.layout
+
+    @property
+    def stamp(self) -> str:
+        """The name of its folder, if it is an earlier crawl of its collection; else ""."""
+        return self.layout.directory.name if self.layout is not None and self.collection is not None else ""
 
     @classmethod
     def in_directory(cls, directory: Path) -> Self:
@@ -68,6 +79,8 @@ class NamedCrawl:
     @property
     def title(self) -> str:
         """The name of the directory or the database, without anything of this machine."""
+        if self.layout is not None and self.collection is not None:
+            return f"{self.collection.directory.resolve().name}, crawl of {stamp_of(self.layout)}"
         if self.layout is None:
             return self.address.partition("?")[0].rpartition("/")[2]
         return self.layout.directory.resolve().name
@@ -173,6 +186,11 @@ class CollectedCrawl:
     def date(self) -> str:
         """When it began, as ISO 8601."""
         return f"{datetime.strptime(self.stamp, '%Y%m%d%H%M%S').replace(tzinfo=UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    def as_named(self, collection: Layout) -> NamedCrawl:
+        """Return it as one that a command is about."""
+        named = NamedCrawl.in_directory(self.layout.directory)
+        return named if self.layout.directory == collection.directory else replace(named, collection=collection)
 
     def files(self) -> frozenset[str]:
         """Return the names of its WARC files."""

@@ -137,7 +137,8 @@ def problem_lines(found: Sequence[Problem], style: FindingStyle) -> Iterator[str
         yield f"  {each.urls:>7}  {printable(each.reason)}{f' ({each.meaning})' if each.meaning else ''}"
         for address, page in each.examples:
             yield f"           {printable(address, WIDTH)}{f', linked from {printable(page, WIDTH)}' if page else ''}"
-        yield f"           {filled(each.command, style)}"
+        if command := filled(each.command, style):
+            yield f"           {command}"
 
 
 def _problem(group: ProblemGroup) -> Problem:

@@ -105,6 +105,7 @@ class FindingStyle:
     colours: bool = False
     is_address: bool = False  # the directory is the address of a frontier
     host: str = ""  # for a report of one host: commands that can are about its URLs alone
+    past: bool = False  # another crawl has followed, so no command changes this one
 
 
 PLAIN = FindingStyle()
@@ -323,7 +324,7 @@ def lines(verdict: Verdict, style: FindingStyle = PLAIN) -> Iterator[str]:
         ):
             yield f"{_colour(f'{label:<{LABEL - 1}}', RED if finding.trouble else BOLD, style)} {words}"
             label = ""
-        if finding.command:
+        if filled(finding.command, style):
             yield command(finding.command, finding.meaning, style)
 
 
@@ -336,8 +337,8 @@ def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> st
 
 
 def filled(text: str, style: FindingStyle) -> str:
-    """Return the command *text* with the crawl of *style* in it, as it can be run."""
-    return " && ".join(_about(one, style) for one in text.split(" && ")) if text else ""
+    """Return the command *text* with the crawl of *style* in it, as it can be run; "" if that crawl is over."""
+    return " && ".join(_about(one, style) for one in text.split(" && ")) if text and not style.past else ""
 
 
 TAKE_ADDRESS = frozenset(("add", "exclude", "explain", "report", "retry", "status", "unblock", "urls"))  # commands
