@@ -318,7 +318,7 @@ COMMAND = define_command(
     ("archiver pack collections/example.org -o /srv/waczs/ --title 'Example, 2026'", "choose the place and the title"),
     ("archiver pack collections/example.org --split 10G", "make packages of at most 10 GB"),
     ("archiver pack collections/example.org --host example.org -o site.wacz", "leave out what came from other hosts"),
-    ("archiver pack collections/example.org --since 2026-11", "only what crawls of November and later captured"),
+    ("archiver pack collections/example.org --since 2020", "only what crawls since 2020 captured"),
     ("archiver pack collections/example.org --crawl 2 -o second.wacz", "only what the second crawl captured"),
     ("archiver pack collections/example.org --key library.pem", "sign it as the owner of this key"),
 )

@@ -156,6 +156,6 @@ COMMAND = define_command(
     ("archiver report collections/example.org --html -o report.html", "make a page with plots, for a browser"),
     ("archiver report collections/example.org --host img.example.org", "one host only"),
     ("archiver report collections/example.org --since 2026-10", "what has changed since the crawl of October"),
-    ("archiver report collections/example.org --since 2 --crawl 5", "what had changed from crawl 2 to crawl 5"),
+    ("archiver report collections/example.org --since 1 --crawl 2", "what had changed from crawl 1 to crawl 2"),
     ("archiver report collections/example.org --json | jq '.tables.failures.rows'", "use it in a script"),
 )
