@@ -296,9 +296,8 @@ COMMAND = define_command(
             ["--crawl"],
             multiple=True,
             metavar="N|DATE",
-            help="Pack only what this crawl captured: crawl 1 is the oldest; or the crawl that began on this date. "
-            "Revisits come with the records that they refer to, so all replays. Needs room for the package twice. "
-            "Repeatable.",
+            help="Pack only what this crawl captured (1: the oldest), and what its revisits refer to. Needs room for "
+            "the package twice. Repeatable.",
         ),
         click.Option(
             ["--since"],

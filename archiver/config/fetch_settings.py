@@ -125,14 +125,14 @@ class FetchSettings:
     newer_sitemap: bool = setting(
         False,
         BOOLEAN,
-        "In a recrawl, do not request pages that a sitemap dates before their last capture. Pages without a date, or "
-        "with one that cannot be trusted, are requested.",
+        "In a recrawl, skip pages that a sitemap dates before their last capture. Pages without a trustworthy date are "
+        "requested.",
     )
     changed_only: bool = setting(
         False,
         BOOLEAN,
-        "In a recrawl, request a page only when half of its mean interval of change has passed, by its captures in "
-        "earlier crawls. Seeds, and pages with fewer than two visits, are always requested.",
+        "In a recrawl, skip pages until half of their mean interval of change has passed, by their captures in earlier "
+        "crawls.",
     )
     retries: int = setting(
         3, NUMBER, "Retry a URL up to N times if there is no answer or the server is overloaded.", live=True
