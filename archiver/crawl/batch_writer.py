@@ -233,13 +233,17 @@ class BatchWriter:
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
             settlement = conclude(rules, claim, exchange, links, now)._replace(cookies=visited.cookies)
-            return adjusted(settlement, links, self._rules), deposit
+            return self._adjusted(settlement, links), deposit
         if visited.error is not None:
             return conclude_failure(rules, visited, now), None
         if visited.unmodified is not None:
             links = self._links(visited)
-            return adjusted(conclude_left_out(rules, visited, links, now), links, self._rules), None
+            return self._adjusted(conclude_left_out(rules, visited, links, now), links), None
         return conclude_unasked(rules, visited, now), None
+
+    def _adjusted(self, settlement: Settlement, links: Links) -> Settlement:
+        memory = self._rules.memory
+        return settlement if memory is None else adjusted(settlement, links, memory, self._rules.sitemap_dates)
 
     def _links(self, visited: Visited) -> Links:
         """Return the links of a visit, in good time for this writer."""

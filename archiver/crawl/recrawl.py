@@ -185,21 +185,18 @@ MOST_SITEMAPS = 1000  # of earlier runs, each some hundredths of a second
 MOST_DATES = 10_000  # entries of one sitemap that we look up: a tenth of a second
 
 
-def adjusted(settlement: Settlement, links: Links, rules: CurrentRules) -> Settlement:
-    """Release URLs that earlier crawls have from trap rules, and note the dates of a sitemap with the *rules*.
+def adjusted(settlement: Settlement, links: Links, memory: EarlierCrawls, dates: SitemapDates) -> Settlement:
+    """Release URLs that *memory* has from trap rules, and add the dates of a sitemap to *dates*.
 
     Pages that it calls newer get the priority of seeds.
     """
-    memory = rules.memory
-    if memory is None:
-        return settlement
-    note_dates(links, rules.sitemap_dates, settlement.settled)
+    note_dates(links, dates, settlement.settled)
     found = settlement.found
     if any(new.held for new in found):
         found = tuple(new._replace(held="") if new.held and memory.has(new.url) else new for new in found)
     leads = (link for link in links.links[:MOST_DATES] if link.hop is Hop.LINK)
-    dates = {link.url: date for link in leads if (date := modified(link.context))}
-    newer = {address for address, date in dates.items() if _is_newer(address, date, memory)}
+    given = {link.url: date for link in leads if (date := modified(link.context))}
+    newer = {address for address, date in given.items() if _is_newer(address, date, memory)}
     if newer:
         found = tuple(
             new._replace(priority=min(new.priority, PRIORITY_PAGE)) if new.url in newer else new for new in found

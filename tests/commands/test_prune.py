@@ -1,4 +1,4 @@
-"""`archiver prune`: whole WARC files of old crawls go, and nothing that a file which stays refers to."""
+"""`archiver prune`: whole WARC files of earlier crawls go, and nothing that a file which stays refers to."""
 
 import json
 import shutil
@@ -156,7 +156,7 @@ def test_only_what_nothing_refers_to_goes(crawled: Crawled, tmp_path: Path, fork
     directory = crawled.copied(tmp_path)
     before, newest = contents(directory), set(collected_crawls(Layout(directory))[-1].files())
     stays, pages = named_by(directory, newest), shown(forks, directory, crawled.server)
-    assert newest < stays < set(before)  # files of old crawls stay, and others go
+    assert newest < stays < set(before)  # files of earlier crawls stay, and others go
     done(forks.run("prune", "c", "--keep-last", "1", cwd=tmp_path))
     assert contents(directory) == {name: before[name] for name in stays}
     assert shown(forks, directory, crawled.server) == pages

@@ -1,7 +1,7 @@
 """Carry out a plan of `archiver prune`. Its file, `prune.json`, is on disk before anything is deleted.
 
-The order: the list of imported files gets what stays of old crawls, then the index forgets what goes, so that a replay
-never names a missing file; then the WARC files go, and last the databases of their crawls. Each step can be repeated.
+The order: the list of imported files gets what stays of earlier crawls. The index forgets what goes, so that a replay
+never names a missing file. Then the WARC files go, and last the databases of their crawls. Each step can be repeated.
 Until all is done, other commands refuse the collection, and `archiver prune DIR` finishes.
 """
 

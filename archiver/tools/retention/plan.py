@@ -1,4 +1,4 @@
-"""What `archiver prune` would delete: whole WARC files of old crawls that no file that stays refers to.
+"""What `archiver prune` would delete: whole WARC files of earlier crawls that no file that stays refers to.
 
 The collection is verified first, and one with faults is left alone. The same pass shows which file refers to which: by
 the ID of a record, by URL and date, or, if a revisit names nothing that is there, by its payload digest. A file that
@@ -70,7 +70,7 @@ def unneeded(candidates: Collection[str], every: Collection[str], named: Mapping
 
 @dataclass(frozen=True, slots=True)
 class PrunedFile:
-    """A WARC file of an old crawl."""
+    """A WARC file of an earlier crawl."""
 
     name: str
     size: int
@@ -79,11 +79,11 @@ class PrunedFile:
 
 @dataclass(frozen=True, slots=True)
 class PrunePlan:
-    """What is deleted, and what stays of old crawls."""
+    """What is deleted, and what stays of earlier crawls."""
 
     crawls: tuple[CollectedCrawl, ...]
     deleted: tuple[PrunedFile, ...]
-    needed: tuple[PrunedFile, ...]  # files of old crawls that stay, because others refer to them
+    needed: tuple[PrunedFile, ...]  # files of earlier crawls that stay, because others refer to them
     imports: tuple[ImportedFile, ...]  # imports.json afterwards, which has these too
 
     @property

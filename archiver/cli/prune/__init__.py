@@ -1,4 +1,4 @@
-"""`archiver prune`: delete the WARC files of old crawls that nothing refers to any more."""
+"""`archiver prune`: delete the WARC files of earlier crawls that nothing refers to any more."""
 
 import time
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Retention:
 
 
 def prune(directory: Path, *, keep_last: int | None, keep_since: str | None, dry_run: bool) -> ExitCode:
-    """Delete the WARC files of old crawls in *directory* that nothing refers to."""
+    """Delete the WARC files of earlier crawls in *directory* that nothing refers to."""
     from archiver.tools.retention.delete import carry_out, finish
     from archiver.tools.retention.plan import check_prunable, plan_for
 
@@ -77,7 +77,7 @@ def prune(directory: Path, *, keep_last: int | None, keep_since: str | None, dry
     crawls = f"{count(len(plan.crawls), 'crawl')} of {len(known)}"
     result(
         f"{crawls} pruned: {count(len(plan.deleted), 'WARC file')} of {volume(plan.size)} {done}; "
-        f"{count(len(plan.needed), 'file')} of old crawls stay, because others refer to them"
+        f"{count(len(plan.needed), 'file')} of earlier crawls stay, because others refer to them"
     )
     return ExitCode.DONE
 
@@ -85,7 +85,7 @@ def prune(directory: Path, *, keep_last: int | None, keep_since: str | None, dry
 COMMAND = define_command(
     "prune",
     prune,
-    """Delete the WARC files of old crawls that nothing refers to any more.
+    """Delete the WARC files of earlier crawls that nothing refers to any more.
 
     Reads the whole collection first, as archiver verify does, and deletes nothing if it has a fault. A file with a
     record that a revisit in another file refers to stays, so every capture of the crawls that are kept replays as
