@@ -37,6 +37,7 @@ class Failure(StrEnum):
     PRIVATE = "private"
     PROXY = "proxy"
     RULE = "rule"
+    UNCHANGED = "unchanged"  # not a failure: a recrawl takes the page as it is stored
 
     @property
     def heritrix_code(self) -> int:
@@ -56,6 +57,7 @@ _HERITRIX_CODES = {
     Failure.TRAP: -5003,  # "blocked due to exceeding an established quota"
     Failure.PROXY: -2,
     Failure.RULE: -5000,  # "out of scope upon reexamination"
+    Failure.UNCHANGED: -5001,
     Failure.PRIVATE: -5001,  # "blocked from fetch by user setting": nothing failed, and another setting allows it
 }
 

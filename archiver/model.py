@@ -1,7 +1,6 @@
 """The frozen values of a URL's way through a crawl, one for each stage, holding only what is known by then.
 
-`Link` (found) → `Claim` (may be fetched now) → `Exchange` (what crossed the wire) → `Capture` (where it lies) →
-`Settlement` (what the frontier commits).
+`Link` (found) → `Claim` (may be fetched) → `Exchange` (bytes) → `Capture` (their place) → `Settlement` (the commit).
 """
 
 from collections.abc import Iterator
@@ -143,6 +142,7 @@ class Claim:
     referrer: str = ""  # the page whose URL, cut by that policy, is the Referer; "" if there is none
     language: str = ""  # the Accept-Language of a further visit; "" for the first, with that of the settings
     ask: Ask | None = None  # what a script of a page sends; None: a GET with our headers alone
+    again: bool = False  # it was queued again, or only earlier crawls know it
 
     @property
     def target(self) -> str:

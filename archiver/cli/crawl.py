@@ -201,4 +201,6 @@ RECRAWL = define_command(
     [directory_argument(), profile_option(), *crawl_options(), *watch_options(), *metrics_options(), TRUST],
     ("archiver recrawl collections/example.org", "archive the same site again, as it is today"),
     ("archiver recrawl collections/example.org --no-conditional", "request every body again"),
+    ("archiver recrawl collections/example.org --newer-sitemap", "skip what its sitemap dates before our last capture"),
+    ("archiver recrawl collections/example.org --changed-only", "request often what changed often"),
 )

@@ -150,14 +150,14 @@ def named_crawl(place: Path | str) -> NamedCrawl:
     return NamedCrawl.in_directory(place)
 
 
-def check_is_directory(directory: Path) -> None:
-    """Refuse a path that does not exist or is not a directory."""
+def check_is_directory(directory: Path, *, pruning: bool = False) -> None:
+    """Refuse a path that does not exist or is not a directory. *pruning*: a prune of it may be interrupted."""
     check_no_address(directory)
     if not directory.exists():
         raise ConfigError(f"{directory} does not exist{_similar(directory)}")
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
-    safe_paths.check_files(directory)
+    safe_paths.check_files(directory, pruning=pruning)
 
 
 def check_no_address(path: Path) -> None:

@@ -67,6 +67,7 @@ COMMANDS = {
     "import": "Import WARC, ARC and WACZ files into a collection.",
     "index": "Rebuild the index from the WARC files.",
     "rebuild": "Rebuild a lost or damaged database from the WARC files.",
+    "prune": "Delete the WARC files of earlier crawls that nothing refers to any more.",
     "store": "Send a collection to an object store, check what is there, or fetch it back.",
 }
 # Module and name of the commands that are not COMMAND in a module of their name.

@@ -1,7 +1,7 @@
 """`archiver pack`: pack a collection into one or more WACZ files."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from archiver.cli.directory import check_files_are_here, check_idle, check_is_di
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import chosen_crawl, collected_crawls, crawls_since
 from archiver.collection.settings_file import read_settings
 from archiver.config.option_types import SIZE
 from archiver.config.secret_settings import has_secrets
@@ -26,7 +27,8 @@ from archiver.model import ExitCode
 if TYPE_CHECKING:
     from archiver.tools.wacz.contents import PackContents
     from archiver.tools.wacz.pack import PackProgress, PackResult
-    from archiver.tools.wacz.selection import HostSelection
+    from archiver.tools.wacz.pages import PageRow
+    from archiver.tools.wacz.selection import CaptureSelection
 
 SUFFIX = ".wacz"
 MAX_NAME = 200  # characters of a name
@@ -46,6 +48,8 @@ class PackArguments:
     sign: bool = False
     key: Path | None = None
     host: tuple[str, ...] = ()
+    crawl: tuple[str, ...] = ()  # numbers or dates
+    since: str | None = None
     force: bool = False
 
 
@@ -55,15 +59,14 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     from archiver.tools.wacz.contents import read_contents
     from archiver.tools.wacz.pack import PackOptions, foreign_part, pack, refuse_existing
     from archiver.tools.wacz.rendered import RenderedPages
-    from archiver.tools.wacz.selection import HostSelection
     from archiver.tools.wacz.signature import Signer
 
     check_is_directory(directory)
     output = _output(directory, arguments.output)
     split = _split(arguments.split)
-    hosts = HostSelection.parse(arguments.host) if arguments.host else None
     check_idle(directory)
     check_files_are_here(directory)
+    choice = _wanted(directory, arguments)
     software = f"archiver/{__version__}"
     signer = Signer(software, arguments.key) if arguments.sign or arguments.key else None
     contents = read_contents(directory)
@@ -77,13 +80,12 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
         split=split,
         sign=signer,
     )
-    options = options if hosts is None else replace(options, lists=hosts.covers)
     with (
         ProgressLine() as progress_line,
-        _selected(contents, hosts, output, progress_line) as chosen,
+        _selected(contents, choice, output, progress_line) as (chosen, lists),
         RenderedPages.open(directory) as rendered,
     ):
-        options = replace(options, shown=rendered.of)
+        options = replace(options, shown=rendered.of, lists=lists or options.lists)
         if not arguments.force:
             refuse_existing(options, chosen)
         made = pack(options, chosen, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
@@ -94,23 +96,49 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     return ExitCode.DONE
 
 
+def _wanted(directory: Path, arguments: PackArguments) -> "tuple[CaptureSelection | None, frozenset[Path]]":
+    """Return the captures that the user chose, None for all, and the logs of the crawls that he chose."""
+    from archiver.tools.wacz.selection import CaptureSelection, HostSelection
+
+    hosts = HostSelection.parse(arguments.host) if arguments.host else None
+    if not arguments.crawl and arguments.since is None:
+        return None if hosts is None else CaptureSelection(hosts), frozenset()
+    known = collected_crawls(Layout(directory))
+    chosen = [chosen_crawl(known, text, "--crawl") for text in arguments.crawl]
+    if arguments.since is not None:
+        chosen += crawls_since(known, arguments.since, "--since")
+    crawls = sorted({each.number: each for each in chosen}.values(), key=lambda each: each.number)
+    files = frozenset[str]().union(*(each.files() for each in crawls))
+    named = f"crawl {' and '.join(str(each.number) for each in crawls)}"
+    logs = frozenset(each.layout.log for each in crawls) if hosts is None else frozenset[Path]()
+    return CaptureSelection(hosts, files, named), logs
+
+
+def _logs(contents: "PackContents", wanted: frozenset[Path]) -> tuple[tuple[str, Path], ...]:
+    return tuple((place, path) for place, path in contents.logs if path in wanted)
+
+
 @contextmanager
 def _selected(
-    contents: "PackContents", hosts: "HostSelection | None", output: Path, progress_line: ProgressLine
-) -> Iterator["PackContents"]:
-    """Yield what is packed: all *contents*, or what they have of *hosts*."""
-    if hosts is None:
-        yield contents
+    contents: "PackContents",
+    choice: "tuple[CaptureSelection | None, frozenset[Path]]",
+    output: Path,
+    progress_line: ProgressLine,
+) -> "Iterator[tuple[PackContents, Callable[[PageRow], bool] | None]]":
+    """Yield what is packed: all *contents*, or what they have by *choice*; and a function that lists pages, or None."""
+    wanted, logs = choice
+    if wanted is None:
+        yield contents, None
         return
     from archiver.tools.wacz.selection import selected
 
     def show(number: int, files: int) -> None:
-        progress_line.show(f"packing: looking for the hosts in file {number} of {files}")
+        progress_line.show(f"packing: choosing records in file {number} of {files}")
 
-    with selected(contents, hosts, output, show) as (chosen, damage):
-        for each in damage[:MAX_DAMAGE]:
+    with selected(contents, wanted, output, show) as chosen:
+        for each in chosen.damage[:MAX_DAMAGE]:
             say(f"{each}; left out")
-        yield chosen
+        yield replace(chosen.contents, logs=_logs(contents, logs)), chosen.lists
 
 
 def _name(directory: Path) -> str:
@@ -264,6 +292,18 @@ COMMAND = define_command(
             help="Pack only the captures of this host, or of *.DOMAIN: the domain and all hosts below it. Logs, which "
             "name all hosts, are left out. Needs room for the package twice. Repeatable.",
         ),
+        click.Option(
+            ["--crawl"],
+            multiple=True,
+            metavar="N|DATE",
+            help="Pack only what this crawl captured (1: the oldest), and what its revisits refer to. Needs room for "
+            "the package twice. Repeatable.",
+        ),
+        click.Option(
+            ["--since"],
+            metavar="DATE|N",
+            help="Pack only what crawls captured that began on this date or later, or crawl N and later ones.",
+        ),
         click.Option(["--sign"], is_flag=True, help="Sign the package with a new key, which is not kept."),
         click.Option(
             ["--key"],
@@ -277,5 +317,7 @@ COMMAND = define_command(
     ("archiver pack collections/example.org -o /srv/waczs/ --title 'Example, 2026'", "choose the place and the title"),
     ("archiver pack collections/example.org --split 10G", "make packages of at most 10 GB"),
     ("archiver pack collections/example.org --host example.org -o site.wacz", "leave out what came from other hosts"),
+    ("archiver pack collections/example.org --since 2020", "only what crawls since 2020 captured"),
+    ("archiver pack collections/example.org --crawl 2 -o second.wacz", "only what the second crawl captured"),
     ("archiver pack collections/example.org --key library.pem", "sign it as the owner of this key"),
 )

@@ -142,6 +142,7 @@ class StoredVersion:
     file: Path  # … and its place
     offset: int
     spool: Path
+    head: Framing  # of the newest response with a body
 
     def links(self, claim: Claim, read: "Read") -> Links:
         """Return the links of the stored response, as if it had come now for *claim*; never raises."""
@@ -192,10 +193,15 @@ class EarlierCrawls:
         before = self.newest(address)
         return before is not None and is_there(before)
 
-    def version(self, address: str) -> StoredVersion | None:
-        """Return the newest whole version of *address*; None if no conditional request is possible."""
+    def history(self, address: str) -> list[CaptureRow]:
+        """Return the last capture of *address* in each crawl, newest first."""
+        with self._lock:
+            return [taken for past in self._pasts for taken in past.captures(address, 1)]
+
+    def version(self, address: str, *, conditional: bool = True) -> StoredVersion | None:
+        """Return the newest whole version of *address*; with *conditional* only one that can be asked about."""
         try:
-            return self._version(address)
+            return self._version(address, conditional=conditional)
         except (
             ArchiveError,
             DamagedRecord,
@@ -204,15 +210,15 @@ class EarlierCrawls:
             log.warning("%s is requested without conditions: %s", address, error)
             return None
 
-    def _version(self, address: str) -> StoredVersion | None:
+    def _version(self, address: str, *, conditional: bool) -> StoredVersion | None:
         newest, with_body = self._newest_version(address)
         if newest is None or with_body is None:
             return None
         with self._record(with_body) as record:
             head = _framing(record)
-        conditional = conditions(head)
+        lines = conditions(head)
         holding = self._holding(newest) if newest.revisit else with_body
-        if not conditional or holding is None:
+        if (conditional and not lines) or holding is None:
             return None
         original = original_at(self._layout.archive, holding.file, holding.offset)
         if original is None:
@@ -220,9 +226,8 @@ class EarlierCrawls:
         if not shown_alike(head, original.framing) or not (original.plain or holding == with_body):
             return None
         named = revisit_of(original, Profile.NOT_MODIFIED)
-        return StoredVersion(
-            conditional, named, self._layout.archive / holding.file, holding.offset, self._layout.spool
-        )
+        place = self._layout.archive / holding.file, holding.offset, self._layout.spool
+        return StoredVersion(lines, named, *place, head)
 
     def _newest_version(self, address: str) -> tuple[CaptureRow | None, CaptureRow | None]:
         """Return the newest whole capture of *address*, with 200 or 304, and the newest with 200."""
@@ -251,6 +256,10 @@ class EarlierCrawls:
 
     def _record(self, taken: CaptureRow) -> AbstractContextManager[Record]:
         return record_at(self._layout.archive, taken.file, taken.offset)
+
+    def links_at(self, taken: CaptureRow, claim: Claim, read: "Read") -> Links:
+        """Return the links of the stored response *taken*, as `stored_links` does."""
+        return stored_links(self._layout.archive / taken.file, taken.offset, self._layout.spool, claim, read)
 
     def not_rediscovered(self, most: int) -> Iterator[list[EarlierUrl]]:
         """Yield, in portions, every URL whose newest response in any crawl was no error."""
@@ -326,12 +335,13 @@ def _framing(record: Record) -> Framing:
     return read_beginning(record.pieces())[1]
 
 
-def rounds_until(layout: Layout, when: str) -> list[Layout]:
+def rounds_until(layout: Layout, when: str, before: str = "") -> list[Layout]:
     """Return the earlier crawls up to the one that began at *when*, newest first; all if *when* is empty.
 
-    *when* is a date in any form of `dates`. Raises `ConfigError` if it does not name exactly one crawl.
+    *when* is a date in any form of `dates`; *before*: count only crawls before the one with this stamp. Raises
+    `ConfigError` if *when* does not name exactly one crawl.
     """
-    known = rounds(layout)
+    known = [folder for folder in rounds(layout) if not before or folder.directory.name < before]
     if not when:
         return known
     span = date_range(when, "--since")
@@ -345,11 +355,11 @@ def rounds_until(layout: Layout, when: str) -> list[Layout]:
 
 
 @contextmanager
-def open_earlier_crawls(layout: Layout, since: str = "") -> Iterator[EarlierCrawls | None]:
-    """Open the earlier crawls in the collection of *layout*, up to that of *since*; None if there are none."""
+def open_earlier_crawls(layout: Layout, since: str = "", before: str = "") -> Iterator[EarlierCrawls | None]:
+    """Open the earlier crawls in the collection of *layout*, as `rounds_until` finds them; None if there are none."""
     with ExitStack() as stack:
         pasts: list[EarlierDatabase] = []
-        for folder in rounds_until(layout, since)[:MOST_ASKED]:
+        for folder in rounds_until(layout, since, before)[:MOST_ASKED]:
             pasts.append(EarlierDatabase(folder.database))
             stack.callback(pasts[-1].close)
         yield EarlierCrawls(layout, pasts) if pasts else None

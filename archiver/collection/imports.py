@@ -52,13 +52,17 @@ def imported_files(layout: Layout) -> tuple[ImportedFile, ...]:
         return ()
     try:
         with storage(path), open_file(path) as file:
-            document = json.loads(file.read(LARGEST))
-        return tuple(_entry(each, path) for each in document["files"])
+            return imports_of(json.loads(file.read(LARGEST)), path)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(
             f"{path} cannot be read ({str(error)[:100]}); restore a copy, or remove it: without it the list of "
             "imported files is lost"
         ) from None
+
+
+def imports_of(document: Any, path: Path) -> tuple[ImportedFile, ...]:
+    """Return the entries in *document*, which is from *path*."""
+    return tuple(_entry(each, path) for each in document["files"])
 
 
 def imported_names(layout: Layout) -> frozenset[str]:

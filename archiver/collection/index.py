@@ -142,14 +142,14 @@ class Index:
         if self.dirty:
             for runs in self._open.values():
                 runs.flush()
-            self._notify_replays()
+            self.notify_replays()
 
     def close_file(self, warc: str) -> None:
         """Merge the runs of *warc*, which has its final name now."""
         runs = self._open.pop(warc, None)
         if runs is not None:
             runs.finish()
-            self._notify_replays()
+            self.notify_replays()
 
     def finish(self, *, replace: bool = False) -> None:
         """Merge all runs into one sorted index.cdxj, or with *replace* write it from the runs only.
@@ -160,7 +160,7 @@ class Index:
         target = self._folder / INDEX
         paths = self._runs()
         _merge([*paths, target] if target.exists() and not replace else paths, target, final=not self._open)
-        self._notify_replays()
+        self.notify_replays()
 
     def gather(self, files: Iterable[tuple[str, Iterable[Capture | Resource]]]) -> int:
         """Add all captures of *files*, which have their final names, and return the number of lines."""
@@ -180,18 +180,18 @@ class Index:
         runs = [path for path in map(self._run_of, warcs) if path.exists()]
         target = self._folder / INDEX
         _merge([*runs, target] if target.exists() else runs, target, final=False)
-        self._notify_replays()
+        self.notify_replays()
 
     def forget_runs(self) -> None:
         """Remove the runs, which are part of index.cdxj for certain or not wanted."""
         _remove(self._runs())
-        self._notify_replays()
+        self.notify_replays()
 
     def forget_runs_of(self, warc: str) -> None:
         """Remove the runs of *warc*, whose crawler has died; they are made again from the database."""
         _remove(self._folder.glob(f"run-{glob.escape(warc)}*.cdxj"))
 
-    def _notify_replays(self) -> None:
+    def notify_replays(self) -> None:
         """Set a later time on the folder, so that a running pywb looks at it again.
 
         pywb compares that time in whole seconds. A change in the second of its latest look would stay unseen, and

@@ -83,6 +83,11 @@ class Layout:
         return self.directory / "imports.json"
 
     @property
+    def pruning(self) -> Path:
+        """What `archiver prune` is deleting, until that is done."""
+        return self.directory / "prune.json"
+
+    @property
     def private(self) -> Path:
         """The folder of WARC files with logins, for the owner alone; nothing reads or packs them."""
         return self.directory / "private"

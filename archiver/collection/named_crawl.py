@@ -2,16 +2,21 @@
 
 An address is all that a command needs on a machine that does not crawl. Then the settings are those in the database,
 and WARC files, crawl.log and earlier crawls are out of reach.
+
+The crawls of a collection are named by their number, 1 for the oldest, or by a date.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from typing import Self
 
 from archiver.collection import lock
+from archiver.collection.dates import date_range
+from archiver.collection.earlier_crawls import rounds, stamp_of
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Holder, Lock
 from archiver.collection.settings_file import read_settings
@@ -20,7 +25,9 @@ from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import machines, totals
 from archiver.frontier.address import SharedFrontier, address_of
+from archiver.frontier.captures import file_names, first_capture
 from archiver.frontier.connection import Reader
+from archiver.humanize import count
 from archiver.policy.quotas import NO_QUOTAS, Quotas
 from archiver.storage import DRAFT
 
@@ -31,6 +38,17 @@ class NamedCrawl:
 
     layout: Layout | None  # of its directory; None: only the address is known
     address: str = ""  # of its frontier in PostgreSQL, which has no password; "": it is crawl.db
+    collection: Layout | None = None  # to which it belongs as an earlier crawl; None: it is the newest one
+
+    @property
+    def home(self) -> Layout | None:
+        """The collection with its WARC files, if that is within reach."""
+        return self.collection or self.layout
+
+    @property
+    def stamp(self) -> str:
+        """The name of its folder, if it is an earlier crawl of its collection; else ""."""
+        return self.layout.directory.name if self.layout is not None and self.collection is not None else ""
 
     @classmethod
     def in_directory(cls, directory: Path) -> Self:
@@ -61,6 +79,8 @@ class NamedCrawl:
     @property
     def title(self) -> str:
         """The name of the directory or the database, without anything of this machine."""
+        if self.layout is not None and self.collection is not None:
+            return f"{self.collection.directory.resolve().name}, crawl of {stamp_of(self.layout)}"
         if self.layout is None:
             return self.address.partition("?")[0].rpartition("/")[2]
         return self.layout.directory.resolve().name
@@ -148,3 +168,77 @@ def crawl_lock(crawl: NamedCrawl) -> Iterator[bool]:
         return
     with held or nullcontext():
         yield crawl.runs_elsewhere()
+
+
+LONGEST_NUMBER = 3  # digits; four are a year
+SHOWN = 5  # crawls in a message
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedCrawl:
+    """One of the crawls of a collection."""
+
+    number: int  # 1: the oldest
+    stamp: str  # when it began, 14 digits in UTC
+    layout: Layout  # of its folder, which for the newest one is the collection
+
+    @property
+    def date(self) -> str:
+        """When it began, as ISO 8601."""
+        return f"{datetime.strptime(self.stamp, '%Y%m%d%H%M%S').replace(tzinfo=UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    def as_named(self, collection: Layout) -> NamedCrawl:
+        """Return it as one that a command is about."""
+        named = NamedCrawl.in_directory(self.layout.directory)
+        return named if self.layout.directory == collection.directory else replace(named, collection=collection)
+
+    def files(self) -> frozenset[str]:
+        """Return the names of its WARC files."""
+        with NamedCrawl.in_directory(self.layout.directory).read() as db:
+            return frozenset(file_names(db))
+
+
+def collected_crawls(layout: Layout) -> list[CollectedCrawl]:
+    """Return the crawls of the collection of *layout*, the oldest first."""
+    folders = list(reversed(rounds(layout)))
+    found = [CollectedCrawl(number, each.directory.name, each) for number, each in enumerate(folders, 1)]
+    if layout.has_frontier():
+        with NamedCrawl.in_directory(layout.directory).read() as db:
+            began = first_capture(db)
+        if began:
+            stamp = f"{datetime.fromtimestamp(began, UTC):%Y%m%d%H%M%S}"
+            found.append(CollectedCrawl(len(found) + 1, stamp, layout))
+    return found
+
+
+def chosen_crawl(known: Sequence[CollectedCrawl], text: str, option: str) -> CollectedCrawl:
+    """Return the one of *known* that *text* names: by its number, or a date. *option* is named in errors."""
+    if (number := _number(text)) is not None:
+        named = [each for each in known if each.number == number]
+        what = "is the number of no crawl of this collection"
+    else:
+        span = date_range(text, option)
+        named = [each for each in known if span.first <= each.stamp <= span.last]
+        what = f"names {count(len(named), 'crawl')}" if named else "is the date of no crawl of this collection"
+    if len(named) != 1:
+        some = (named or known)[-SHOWN:]
+        dates = ", ".join(f"{each.number} ({each.date})" for each in some)
+        raise ConfigError(f"{option} {text!r} {what}; {f'write one of these: {dates}' if some else 'there is none'}")
+    return named[0]
+
+
+def crawls_since(known: Sequence[CollectedCrawl], text: str, option: str) -> list[CollectedCrawl]:
+    """Return those of *known* that began at the date *text* or later, or have this number or a higher one."""
+    if _number(text) is not None:
+        first = chosen_crawl(known, text, option).number
+        return [each for each in known if each.number >= first]
+    start = date_range(text, option).first
+    if found := [each for each in known if each.stamp >= start]:
+        return found
+    newest = f"the newest began {known[-1].date}" if known else "there is none"
+    raise ConfigError(f"{option} {text!r} is after all crawls of this collection; {newest}")
+
+
+def _number(text: str) -> int | None:
+    written = text.strip()
+    return int(written) if written.isascii() and written.isdigit() and len(written) <= LONGEST_NUMBER else None

@@ -3,12 +3,15 @@
 If we followed a link, its sender could read, change or delete whatever this user can. So every command checks first,
 and refuses the collection with the offending path. The collection's folder itself may be a link, because the user who
 names it made it.
+
+A collection of which files are being deleted is refused too.
 """
 
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
@@ -18,14 +21,22 @@ DEEPEST = 12  # levels of folders
 _ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite puts beside a database
 
 
-def check_files(directory: Path) -> None:
-    """Refuse the collection in *directory* unless all that archiver uses in it are folders and regular files."""
+def check_files(directory: Path, *, pruning: bool = False) -> None:
+    """Refuse the collection in *directory* unless all that archiver uses in it are folders and regular files.
+
+    *pruning*: a prune may be interrupted or under way.
+    """
     if not directory.is_dir():
         return
     layout = Layout(directory)
     with storage(directory):
         for path in (*_folders(layout), *_files(layout)):
             _check(path, directory, folder=path in _folders(layout))
+        if not pruning and layout.pruning.exists():
+            raise ConfigError(
+                f"{directory}: archiver prune is deleting files of it, or was interrupted; to finish that: "
+                f"archiver prune {quote(str(directory))}"
+            )
 
 
 def make_folders(directory: Path) -> Layout:
@@ -43,7 +54,7 @@ def _folders(layout: Layout) -> tuple[Path, ...]:
 
 def _files(layout: Layout) -> Iterator[Path]:
     paths = (layout.database, layout.scratch, layout.settings, layout.lock, layout.imports, layout.address)
-    names = [path.name for path in (*paths, layout.live)]
+    names = [path.name for path in (*paths, layout.live, layout.pruning)]
     drafts = [f"{name}{DRAFT}" for name in names]
     yield from (layout.directory / name for name in (*names, *drafts))
     databases = (layout.database.name, layout.scratch.name, *drafts[:2])

@@ -122,6 +122,18 @@ class FetchSettings:
         "In a recrawl, request only what has changed since the last crawl, where the server supports it (ETag, "
         "Last-Modified).",
     )
+    newer_sitemap: bool = setting(
+        False,
+        BOOLEAN,
+        "In a recrawl, skip pages that a sitemap dates before their last capture. Pages without a trustworthy date are "
+        "requested.",
+    )
+    changed_only: bool = setting(
+        False,
+        BOOLEAN,
+        "In a recrawl, skip pages until half of their mean interval of change has passed, by their captures in earlier "
+        "crawls.",
+    )
     retries: int = setting(
         3, NUMBER, "Retry a URL up to N times if there is no answer or the server is overloaded.", live=True
     )

@@ -70,6 +70,8 @@ KEYS: dict[str, OptionType] = {
     "max-response-time": SECONDS_OR_NONE,
     "retries": NUMBER,
     "conditional": BOOLEAN,
+    "newer-sitemap": BOOLEAN,
+    "changed-only": BOOLEAN,
     "max-response-size": SIZE,
     "max-unstated-size": SIZE,
     "include-type": MEDIA_TYPE,

@@ -23,13 +23,13 @@ from archiver.collection.index import Index
 from archiver.collection.writer import Archive, PendingVisit
 from archiver.crawl.dedup import DedupWriter
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.crawl.recrawl import adjusted
+from archiver.crawl.recrawl import adjusted, conclude_left_out
 from archiver.crawl.rules import CurrentRules
 from archiver.crawl.visit import Visited, conclude, conclude_failure, conclude_unasked
 from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.extract.exchange import LargeDocumentError, read_links, with_coding_fault
 from archiver.humanize import volume
-from archiver.model import Event, Exchange, FileState, Links, Profile, Resource, Settlement
+from archiver.model import Event, FileState, Links, Profile, Resource, Settlement
 
 log = logging.getLogger(__name__)
 
@@ -226,31 +226,42 @@ class BatchWriter:
         """Return the settlement of *visited*, and what is to be stored of it."""
         rules, claim, exchange = self._rules.visit_rules, visited.claim, visited.exchange
         if exchange is not None:
-            links = visited.links if visited.links is not None else self._links(visited, exchange)
-            if rules.hooks is not None and visited.links is None and visited.unmodified is None:
-                links = rules.hooks.further(claim, exchange, links)
-            if not self._slow and len(links.links) > MANY:
-                raise _SlowError(replace(visited, links=links), len(links.links) * SECONDS_PER_LINK)
+            links = self._links(visited)
             if visited.unmodified is None:
                 exchange = with_coding_fault(exchange, links)
             deposit = PendingVisit(claim, exchange, links)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
             settlement = conclude(rules, claim, exchange, links, now)._replace(cookies=visited.cookies)
-            memory = self._rules.memory
-            return settlement if memory is None else adjusted(settlement, links, memory), deposit
+            return self._adjusted(settlement, links), deposit
         if visited.error is not None:
             return conclude_failure(rules, visited, now), None
+        if visited.unmodified is not None:
+            links = self._links(visited)
+            return self._adjusted(conclude_left_out(rules, visited, links, now), links), None
         return conclude_unasked(rules, visited, now), None
 
-    def _links(self, visited: Visited, exchange: Exchange) -> Links:
+    def _adjusted(self, settlement: Settlement, links: Links) -> Settlement:
+        memory = self._rules.memory
+        return settlement if memory is None else adjusted(settlement, links, memory, self._rules.sitemap_dates)
+
+    def _links(self, visited: Visited) -> Links:
+        """Return the links of a visit, in good time for this writer."""
+        links = visited.links if visited.links is not None else self._read_links(visited)
+        if not self._slow and len(links.links) > MANY:
+            raise _SlowError(replace(visited, links=links), len(links.links) * SECONDS_PER_LINK)
+        return links
+
+    def _read_links(self, visited: Visited) -> Links:
         """Return the links of a visit; a page that has not changed has the links of the stored one."""
         try:
             if visited.unmodified is not None:
                 return visited.unmodified.links(visited.claim, self._read)
-            return read_links(visited.claim, exchange, self._read)
+            assert visited.exchange is not None
+            links, hooks = read_links(visited.claim, visited.exchange, self._read), self._rules.visit_rules.hooks
         except LargeDocumentError as error:
             raise _SlowError(visited, error.size * SECONDS_PER_BYTE) from None
+        return links if hooks is None else hooks.further(visited.claim, visited.exchange, links)
 
     def _close(self) -> tuple[FileState, ...]:
         self._read.close()

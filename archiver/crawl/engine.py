@@ -305,7 +305,7 @@ class Crawl:
     def _count(self, visited: Visited) -> None:
         """Count an answer for the limits on URLs, bytes and work."""
         claim, error, exchange = visited.claim, visited.error, visited.exchange
-        if error is not None and error.failure in (Failure.PRIVATE, Failure.PROXY):
+        if visited.failure is Failure.UNCHANGED or (error and error.failure in (Failure.PRIVATE, Failure.PROXY)):
             self._budget.spent -= claim.counts  # we never went there
         if exchange is not None:
             self._dispatcher.received(claim.host, exchange.response.length)

@@ -7,7 +7,9 @@ crawl has begun, and any later run moves what is left to be moved. Each step can
 deleted but the leftovers of an interrupted switch-over.
 
 `adjusted` fetches first what a sitemap calls newer than our latest capture. That changes only the order.
-`EarlierLookups` finds the stored version of a URL for a conditional request, in a thread beside the event loop.
+`EarlierLookups` finds the stored version of a URL for a conditional request, in a thread beside the event loop. By
+`--newer-sitemap` and `--changed-only` it also leaves pages out. Then the links of the stored version are followed, as
+after a 304. `archiver.policy.recrawl` has the rules.
 `UndiscoveredUrls` queues URLs that earlier crawls have archived and that no link led to this time, when all else is
 done: the only way to learn that they are gone. Scope and traps judge each URL as if the page that named it then named
 it now. Our own guesses are not repeated. This needs no state of its own: URLs that the frontier knows are skipped.
@@ -17,6 +19,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,23 +27,28 @@ from pathlib import Path
 from archiver import url
 from archiver.clock import Clock
 from archiver.collection import safe_paths
-from archiver.collection.earlier_crawls import STAMP, EarlierCrawls, StoredVersion, given_by_hand, rounds
+from archiver.collection.earlier_crawls import OK, STAMP, EarlierCrawls, StoredVersion, given_by_hand, rounds
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.settings_file import put_settings
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.crawl.rules import CurrentRules, learned_rules, put_cookies
-from archiver.crawl.visit import OTHER_VERSION
-from archiver.crawl.visit_rules import judged_alone
-from archiver.errors import ArchiveError
-from archiver.extract.exchange import is_robots
-from archiver.extract.sitemap import modified
-from archiver.frontier.captures import EarlierUrl
+from archiver.crawl.visit import OTHER_VERSION, Visited, conclude_unasked, judged_links
+from archiver.crawl.visit_rules import VisitRules, judged_alone
+from archiver.errors import ArchiveError, Failure
+from archiver.extract.exchange import is_robots, referrer_policy
+from archiver.extract.sitemap import modified, modified_until
+from archiver.frontier.captures import EarlierUrl, sitemaps
 from archiver.frontier.port import EarlierFind, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
+from archiver.humanize import second
 from archiver.model import LINK_OUTSIDE, Claim, Cookie, Exchange, Hop, Link, Links, Refusal, Settlement
+from archiver.policy import referrer
+from archiver.policy.recrawl import DAY, PastVisit, SitemapDates, interval_of_change, is_due, is_older
 from archiver.policy.scope import PRIORITY_PAGE, is_guess
 from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
 
@@ -173,17 +181,22 @@ def finish_switch_over(directory: Path) -> None:
             finish(layout)
 
 
+MOST_SITEMAPS = 1000  # of earlier runs, each some hundredths of a second
 MOST_DATES = 10_000  # entries of one sitemap that we look up: a tenth of a second
 
 
-def adjusted(settlement: Settlement, links: Links, memory: EarlierCrawls) -> Settlement:
-    """Release URLs that *memory* has from trap rules; give pages that a sitemap calls newer the priority of seeds."""
+def adjusted(settlement: Settlement, links: Links, memory: EarlierCrawls, dates: SitemapDates) -> Settlement:
+    """Release URLs that *memory* has from trap rules, and add the dates of a sitemap to *dates*.
+
+    Pages that it calls newer get the priority of seeds.
+    """
+    note_dates(links, dates, settlement.settled)
     found = settlement.found
     if any(new.held for new in found):
         found = tuple(new._replace(held="") if new.held and memory.has(new.url) else new for new in found)
     leads = (link for link in links.links[:MOST_DATES] if link.hop is Hop.LINK)
-    dates = {link.url: date for link in leads if (date := modified(link.context))}
-    newer = {address for address, date in dates.items() if _is_newer(address, date, memory)}
+    given = {link.url: date for link in leads if (date := modified(link.context))}
+    newer = {address for address, date in given.items() if _is_newer(address, date, memory)}
     if newer:
         found = tuple(
             new._replace(priority=min(new.priority, PRIORITY_PAGE)) if new.url in newer else new for new in found
@@ -196,16 +209,48 @@ def _is_newer(address: str, date: float, memory: EarlierCrawls) -> bool:
     return taken is None or date > taken.timestamp / 1e6
 
 
+def note_dates(links: Links, dates: SitemapDates, now: float) -> None:
+    """Add the dates in *links* of one sitemap to *dates*."""
+    found: dict[str, tuple[float, float]] = {}
+    for address, _, context in links.links:
+        first, last = modified(context), modified_until(context)
+        if first is not None and last is not None:
+            found[address] = first, last
+    if found:
+        dates.add(found, now)
+
+
+def conclude_left_out(rules: VisitRules, visited: Visited, links: Links, now: float) -> Settlement:
+    """Return the settlement of a page that was not requested, with the *links* of its stored version."""
+    claim, head = visited.claim, visited.unmodified and visited.unmodified.head
+    policy = referrer_policy(claim, head, links) if head else ""
+    found, refused, hook_failed = judged_links(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
+    others = tuple(new for new in found if new.url != claim.url)
+    settlement = conclude_unasked(rules, visited, now)
+    note = "; ".join(filter(None, (settlement.note, hook_failed)))
+    return settlement._replace(found=others, refused=tuple(refused), note=note)
+
+
 def may_condition(settings: FetchSettings) -> bool:
     """Return True if requests may be made conditional; the user's own headers may do that already."""
     return settings.conditional and not given_by_hand(settings.header)
 
 
+def may_leave_out(settings: FetchSettings) -> bool:
+    """Return True if pages may be left out of a recrawl."""
+    return settings.newer_sitemap or settings.changed_only
+
+
 class EarlierLookups:
     """Looks up stored versions in *memory*, in *thread*."""
 
-    def __init__(self, memory: EarlierCrawls, thread: Executor, settings: SettingsByHost) -> None:
+    def __init__(
+        self, memory: EarlierCrawls, thread: Executor, settings: SettingsByHost, dates: SitemapDates, crawl: NamedCrawl
+    ) -> None:
+        """*dates* come from the sitemaps of *crawl*; those of earlier runs are read when they are needed."""
         self._memory = memory
+        self._dates = dates
+        self._crawl: NamedCrawl | None = crawl  # until its sitemaps have been read
         self._thread = thread
         self._settings = settings
         self._doubted: set[str] = set()  # URLs to fetch without conditions the next time
@@ -222,10 +267,54 @@ class EarlierLookups:
             return None
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._memory.version, claim.url)
 
+    async def left_out(self, claim: Claim, now: float) -> Visited | None:
+        """Return the visit without a request of a page that need not be requested; None if it is to be requested."""
+        if _is_always_requested(claim) or not may_leave_out(self._settings.of(url.origin(claim.url)).fetch):
+            return None
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._left_out, claim, now)
+
+    def _left_out(self, claim: Claim, now: float) -> Visited | None:
+        own, history = self._settings.of(url.origin(claim.url)).fetch, self._memory.history(claim.url)
+        if not history or history[0].meant != OK or history[0].truncated:
+            return None
+        why, captured = "", history[0].timestamp / 1e6
+        if own.newer_sitemap and is_older(self._modified(claim.url), captured):
+            why = f"newer-sitemap: a sitemap dates it before its capture of {second(captured)}"
+        visits = [PastVisit(each.timestamp / 1e6, (each.meant, each.digest)) for each in history]
+        if own.changed_only and not why and not is_due(visits, now):
+            days = interval_of_change(visits) / DAY
+            why = f"changed-only: unchanged for {days:.1f} days or more between captures, last on {second(captured)}"
+        stored = self._memory.version(claim.url, conditional=False) if why else None
+        return None if stored is None else Visited(claim, forbidden=why, failure=Failure.UNCHANGED, unmodified=stored)
+
+    def _modified(self, address: str) -> float:
+        if self._crawl is not None:
+            crawl, self._crawl = self._crawl, None
+            self._read_sitemaps(crawl)
+        return self._dates.modified(address)
+
+    def _read_sitemaps(self, crawl: NamedCrawl) -> None:
+        """Note the dates in sitemaps that earlier runs of *crawl* have stored; without one, pages are requested."""
+        with closing(ReaderProcess(near=0)) as read, crawl.read() as db:
+            for taken in sitemaps(db, MOST_SITEMAPS):
+                claim = Claim(0, taken.url, 0, Hop.MANIFEST, Hop.MANIFEST.value, 0, 0, 0)
+                if not taken.revisit:
+                    links = self._memory.links_at(taken, claim, read)
+                else:
+                    stored = self._memory.version(taken.url, conditional=False)
+                    links = stored.links(claim, read) if stored is not None else Links()
+                note_dates(links, self._dates, taken.timestamp / 1e6)
+
     def doubted(self, claim: Claim, exchange: Exchange) -> Exchange:
         """Mark *exchange*, a 304 for another version than ours; its URL is fetched again without conditions."""
         self._doubted.add(claim.url)
         return replace(exchange, notes=(*exchange.notes, OTHER_VERSION))
+
+
+def _is_always_requested(claim: Claim) -> bool:
+    """Return True for seeds and their redirects, sitemaps, robots.txt, and what was queued again or is no plain GET."""
+    special = claim.again or claim.tries or claim.priority < 0 or claim.language or claim.ask is not None
+    return bool(special) or claim.hop is Hop.MANIFEST or not claim.path.strip(Hop.REDIRECT) or is_robots(claim)
 
 
 AT_ONCE = 1000  # URLs judged and queued in one transaction

@@ -200,6 +200,8 @@ class Requests:
         self._counted.pop(task, None)
 
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
+        if self._earlier is not None and (left_out := await self._earlier.left_out(claim, self._clock.now())):
+            return left_out
         if self.stopped or not await self._may_approach(claim):
             return None
         sent, form = _sent(claim)

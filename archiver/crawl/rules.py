@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from archiver import __version__, url
@@ -43,6 +43,7 @@ from archiver.model import Cookie, PatternTally
 from archiver.policy import cookie_files
 from archiver.policy.domains import public_suffix, registered_domains, scope_for
 from archiver.policy.limits import GlobalLimits, GroupLimits
+from archiver.policy.recrawl import SitemapDates
 from archiver.policy.schedule import Schedule
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
 from archiver.policy.traps import MOST_PATTERNS, Traps
@@ -294,3 +295,4 @@ class CurrentRules:
 
     visit_rules: VisitRules
     memory: EarlierCrawls | None = None
+    sitemap_dates: SitemapDates = field(default_factory=SitemapDates)

@@ -87,7 +87,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
     tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
     policy = referrer_policy(claim, exchange.framing, links)
-    found, refused, hook_failed = _judged_links(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
+    found, refused, hook_failed = judged_links(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
     notes.append(hook_failed)
     redirect = ""
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
@@ -160,7 +160,7 @@ def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
     return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, own.retries, now)
 
 
-def _judged_links(
+def judged_links(
     rules: VisitRules, claim: Claim, links: Links, policy: str, now: float
 ) -> tuple[list[NewUrl], list[Refusal], str]:
     """Return which of *links* are taken and which are refused, by a hook or the usual rules, and how the hook failed.

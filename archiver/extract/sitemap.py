@@ -40,6 +40,7 @@ _DATE = re.compile(  # W3C date and time format
     r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
 )
 _MODIFIED = " lastmod:"
+DAY = 86_400  # seconds
 
 
 @cache  # compiled on first use: it takes a hundredth of a second
@@ -82,6 +83,15 @@ def modified(context: str) -> float | None:
             moment = datetime.fromisoformat(f"{text}-01-01"[:10] if len(text) < 10 else text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return None
+
+
+def modified_until(context: str) -> float | None:
+    """Return the last moment that the last modification in the *context* of a link may mean, or None.
+
+    A date without a time ends a day later, a month after 31 days, a year after 366.
+    """
+    begins, length = modified(context), len(context.partition(_MODIFIED)[2])
+    return None if begins is None else begins + DAY * {4: 366, 7: 31, 10: 1}.get(length, 0)
 
 
 def _dated(text: str) -> str:

@@ -34,7 +34,7 @@ WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?
 """  # noqa: S608 - a constant
 TAKEN = "timestamp, captures.status, payload_digest, payload_length, truncated, revisit, warcs.name, offset"
 _NEWEST = f"""
-SELECT urls.url, urls.state, urls.note, {TAKEN}
+SELECT urls.url, urls.state, urls.failure, urls.note, {TAKEN}
 FROM urls LEFT JOIN captures ON captures.id = (
     SELECT id FROM captures WHERE captures.url = urls.id AND captures.language = '' ORDER BY timestamp DESC LIMIT 1
 )
@@ -89,6 +89,7 @@ class UrlStatus(NamedTuple):
 
     url: str
     state: State
+    failure: str
     note: str
     taken: CaptureRow | None
 
@@ -96,7 +97,19 @@ class UrlStatus(NamedTuple):
 def newest(db: Reader) -> Iterator[UrlStatus]:
     """Yield all URLs except robots.txt, in the order of discovery."""
     for row in db.execute(_NEWEST):
-        yield UrlStatus(row[0], State(row[1]), row[2], None if row[3] is None else CaptureRow(row[0], *row[3:]))
+        taken = None if row[4] is None else CaptureRow(row[0], *row[4:])
+        yield UrlStatus(row[0], State(row[1]), row[2], row[3], taken)
+
+
+_SITEMAPS = f"""
+SELECT urls.url, {TAKEN} FROM urls JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc
+WHERE urls.hop = 'M' AND captures.status IN (200, 304) ORDER BY captures.id LIMIT ?
+"""  # noqa: S608 - a constant above
+
+
+def sitemaps(db: Reader, most: int) -> list[CaptureRow]:
+    """Return at most *most* captures of sitemaps."""
+    return [CaptureRow(*row) for row in db.execute(_SITEMAPS, (most,))]
 
 
 def is_known(db: Reader, address: str) -> bool:
@@ -147,6 +160,16 @@ def closed_files(db: Reader) -> list[ClosedFile]:
     """Return the WARC files that are finished, and whose digest is known."""
     sql = "SELECT name, committed, digest, modified FROM warcs WHERE closed = 1 AND digest <> '' ORDER BY id"
     return [ClosedFile(bare(name, "the database"), *rest) for name, *rest in db.execute(sql)]
+
+
+def file_names(db: Reader) -> list[str]:
+    """Return the names of all WARC files."""
+    return [bare(name, "the database") for (name,) in db.execute("SELECT name FROM warcs ORDER BY id")]
+
+
+def first_capture(db: Reader) -> float:
+    """Return the time of the first capture in seconds since the epoch; 0 if there is none."""
+    return float(db.execute("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures").fetchone()[0])
 
 
 CAPTURES = f"""

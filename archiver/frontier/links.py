@@ -43,7 +43,7 @@ CASE WHEN urls.hop = 'R' THEN (
 CLAIM_COLUMNS = f"""
 SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops,
        urls.tries - urls.tries_before, via.url, coalesce(seed.url, ''), urls.priority, urls.referrer, urls.language,
-       {_CHAIN}, {ASKED}
+       {_CHAIN}, {ASKED}, urls.requeued > 0
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """  # noqa: S608  a constant
 
@@ -60,10 +60,11 @@ def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
 
 def claim_of(row: Any) -> Claim:
     """Return the claim in a *row* of `CLAIM_COLUMNS`."""
-    number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, chain, asked = row
+    number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, *others = row
+    chain, asked, again = others
     way = Hop(hop), path, depth, hops, tries, via, seed, priority
     said = _POLICIES.get(policy, ""), _referrer(path, address, via, chain)
-    return Claim(number, address, host, *way, *said, language, Ask.of_text(asked) if asked else None)
+    return Claim(number, address, host, *way, *said, language, Ask.of_text(asked) if asked else None, bool(again))
 
 
 def save_asks(db: Connection, asks: Iterable[tuple[str, Ask | None]]) -> None:

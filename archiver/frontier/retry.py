@@ -98,8 +98,8 @@ def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tupl
     else:
         conditions.append("urls.priority >= 0")  # a robots.txt is queued with the URLs that need it
         if not wanted.failures:
-            conditions.append("urls.failure <> ?")  # a person excluded it, and takes that back by another command
-            values.append(Failure.RULE.value)
+            conditions.append("urls.failure NOT IN (?, ?)")  # left out on purpose; other commands fetch it
+            values += [Failure.RULE.value, Failure.UNCHANGED.value]
     if wanted.hosts:
         conditions.append("urls.host IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(hosts)))

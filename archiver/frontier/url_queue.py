@@ -183,8 +183,8 @@ def _known_hosts(db: Connection, keys: Sequence[str]) -> dict[str, int]:
 
 KNOWN_EARLIER = "SELECT urls.url FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
 TAKE = """
-INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed)
-VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
+INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, requeued, via, seed)
+VALUES (?, ?, ?, ?, ?, ?, ?, 1, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
 ON CONFLICT DO NOTHING
 """
 

@@ -128,7 +128,7 @@ def test_what_cannot_be_chosen(made: Path, host: str, told: str) -> None:
 def test_an_existing_package_stays(made: Path) -> None:
     package = made.parent / "c.wacz"
     package.write_bytes(b"mine")
-    left = made.parent / "c.wacz.hosts.tmp"
+    left = made.parent / "c.wacz.chosen.tmp"
     left.mkdir()
     (left / "of a killed run").touch()
     ran = archiver("pack", "c", "--host", "a.example", cwd=made.parent)

@@ -187,7 +187,7 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         done(again)
         assert changes(directory, server) == CHANGES
         counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
-        assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unvisited": 0}
+        assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "left out": 0, "unvisited": 0}
         said = "2 new, 4 changed, 1 moved, 2 gone, 15 unchanged, 3 failed, 1 excluded"
         assert said in again.said
         assert said in (directory / "reports" / "summary.txt").read_text()

@@ -19,6 +19,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from archiver.collection.layout import Layout
+from archiver.collection.named_crawl import collected_crawls
 from archiver.model import ExitCode
 from archiver.tools.wacz.contents import PLAIN
 from archiver.warc.cdxj import IndexEntry, parse_line
@@ -108,6 +110,7 @@ def test_replayweb_shows_revisits(tmp_path: Path) -> None:
         wanted = captures(tmp_path / "c" / "indexes" / "index.cdxj")
         many(tmp_path / "c", server.url)
         run("pack", "c", "-o", "large.wacz", "--sign")
+        run("pack", "c", "--crawl", "2", "-o", "second.wacz")  # nearly all of it are revisits
         far, kept, moving = server.url("/a/twin", HOSTS[1]), server.url("/kept"), server.url("/moving")
     revisits = [each for each in wanted if each.mime == "warc/revisit"]
     assert {each.url for each in revisits} >= {far, kept, moving, server.url("/b/twin"), server.url("/kept.png")}
@@ -130,6 +133,12 @@ def test_replayweb_shows_revisits(tmp_path: Path) -> None:
                 for _ in range(2):  # it remembers what it has found, and goes another way then
                     assert false(wanted, await viewing.payloads(asked)) == []
                 assert await viewing.signed() is True
+            async with hosted(tmp_path / "second.wacz") as host:
+                viewing = await opened_at(shown, host)
+                those = of_crawl(wanted, tmp_path / "c", 2)
+                assert kept in {each.url for each in those}
+                asked = [Capture(each.url, each.timestamp) for each in those]
+                assert false(those, await viewing.payloads(asked)) == []
             async with hosted(tmp_path / "several.json") as host:
                 viewing = await opened_at(shown, host)
                 lies = places(tmp_path / "several.json")
@@ -146,6 +155,12 @@ def captures(index: Path) -> list[IndexEntry]:
     """What was captured by HTTP, but for robots.txt."""
     entries = [entry for line in index.read_bytes().splitlines() if (entry := parse_line(line)) is not None]
     return [entry for entry in entries if entry.url.startswith("http:") and not entry.url.endswith("/robots.txt")]
+
+
+def of_crawl(entries: list[IndexEntry], directory: Path, number: int) -> list[IndexEntry]:
+    """Those of *entries* that the crawl with this *number* captured."""
+    files = collected_crawls(Layout(directory))[number - 1].files()
+    return [each for each in entries if each.filename in files]
 
 
 def false(entries: list[IndexEntry], found: list[tuple[int, bytes]]) -> list[str]:

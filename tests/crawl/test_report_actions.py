@@ -162,9 +162,49 @@ def test_compared_with_an_earlier_crawl(troubled: Troubled) -> None:
     assert since[first]["compared_with"] == first
 
 
+def test_between_any_two_crawls(troubled: Troubled) -> None:
+    """An earlier crawl is reported on as it was, and no command is offered, because each would act on the newest."""
+    status = json.loads(troubled.output("status", "collections/c", "--json"))
+    second, first = status["earlier"]
+    told = json.loads(troubled.output("report", "collections/c", "--json", "--crawl", second, "--since", first))
+    assert (told["changes"]["new"], told["changes"]["changed"], told["changes"]["gone"]) == (1, 1, 0)
+    assert told["change_examples"]["new"] == [troubled.server.url("/new")]
+    assert (told["compared_with"], told["directory"]) == (first, f"c, crawl of {second}")
+    assert {each["command"] for each in (*told["problems"], *told["verdict"]["findings"])} == {""}
+    assert told["broken_pages"][0]["url"] == troubled.server.url("/dead")
+    assert len(told["broken_pages"][0]["linked_from"]) > 1  # from the WARC files of the collection
+    numbered = json.loads(troubled.output("report", "collections/c", "--json", "--crawl", "2", "--since", "1"))
+    default = json.loads(troubled.output("report", "collections/c", "--json", "--crawl", "2"))
+    assert numbered["changes"] == default["changes"] == told["changes"]
+    assert json.loads(troubled.output("report", "collections/c", "--json", "--crawl", "1"))["changes"] is None
+    longest = json.loads(troubled.output("report", "collections/c", "--json", "--crawl", "3", "--since", "1"))
+    assert longest == {**json.loads(troubled.output("report", "collections/c", "--json", "--since", "1"))} | {
+        "written": longest["written"]
+    }
+    shown = troubled.output("report", "collections/c", "--crawl", "2", "--since", "1")
+    assert f"1 new, 1 changed, 0 gone, {told['changes']['unchanged']} unchanged" in shown
+    assert f" since {first};" in shown
+    assert "archiver retry" not in shown
+    root = etree.fromstring(
+        troubled.output("report", "collections/c", "--html", "--crawl", "2", "--since", "1").encode()
+    )
+    assert f"Changed since {first.replace('T', ' ').replace('Z', ' UTC')}" in text(
+        root.find(".//section[@id='changed']")
+    )
+    assert root.findall(".//p[@class='command']") == []
+    (troubled.folder / "all").mkdir()
+    troubled.output("report", "collections/c", "--crawl", "2", "--since", "1", "-o", "all")
+    lines = (troubled.folder / "all" / "changes.tsv").read_text().splitlines()
+    assert sum("\tnew\t" in line for line in lines) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--since", "3"), "--since '3' is the number of no crawl of this collection; write one of these: 1 ("),
+        (("--since", "2", "--crawl", "2"), "--since '2' is the number of no crawl"),
+        (("--crawl", "4"), "--crawl '4' is the number of no crawl of this collection; write one of these: 1 ("),
+        (("--crawl", "1999"), "--crawl '1999' is the date of no crawl of this collection; write one of these: 1 ("),
         (("--host", "nowhere.example"), "--host nowhere.example: not a host of this crawl; write it like example.org"),
         (("--seed", "http://nowhere.example/"), "--seed http://nowhere.example/: not a seed of this crawl; its seeds"),
         (("--seed", "nowhere"), "not a seed of this crawl"),

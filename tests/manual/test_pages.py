@@ -19,6 +19,8 @@ TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
 VARIANT = {"acceptLanguage"}  # and one language
 BEFORE = {  # a command that makes what the examples of another one refer to
     "events": "archiver resume collections/example.org --on all 'cat'",
+    "pack": "archiver recrawl collections/example.org",
+    "prune": "rm collections/example.org/stored.jsonl",
     "report": "archiver recrawl collections/example.org",
     "unblock": "archiver block collections/example.org ads.example.net",
 }

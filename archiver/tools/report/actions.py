@@ -27,9 +27,15 @@ _MEANINGS = {
     Failure.TRAP: "Left out as a suspected trap",
     Failure.PRIVATE: "The host is not on the public web",
     Failure.PROXY: "No proxy leads there",
+    Failure.UNCHANGED: "Not requested again: --newer-sitemap or --changed-only left them out",
     Failure.RULE: "A person excluded them while they waited",
 }
-_AGAIN = frozenset((Failure.DNS, Failure.CONNECT, Failure.TLS, Failure.DISCONNECT, Failure.TIMEOUT, Failure.PROXY))
+_AGAIN = frozenset(
+    (
+        *(Failure.DNS, Failure.CONNECT, Failure.TLS, Failure.DISCONNECT, Failure.TIMEOUT, Failure.PROXY),
+        Failure.UNCHANGED,
+    )
+)
 _GONE = frozenset(("404", "410"))  # to ask again rarely helps
 
 
@@ -131,7 +137,8 @@ def problem_lines(found: Sequence[Problem], style: FindingStyle) -> Iterator[str
         yield f"  {each.urls:>7}  {printable(each.reason)}{f' ({each.meaning})' if each.meaning else ''}"
         for address, page in each.examples:
             yield f"           {printable(address, WIDTH)}{f', linked from {printable(page, WIDTH)}' if page else ''}"
-        yield f"           {filled(each.command, style)}"
+        if command := filled(each.command, style):
+            yield f"           {command}"
 
 
 def _problem(group: ProblemGroup) -> Problem:

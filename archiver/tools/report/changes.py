@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from archiver import url
 from archiver.collection.earlier_crawls import GONE, EarlierCrawls, is_cut, is_there
-from archiver.errors import ArchiveError
+from archiver.errors import ArchiveError, Failure
 from archiver.frontier.captures import CaptureRow, EarlierUrl, is_known, newest
 from archiver.frontier.connection import Reader
 from archiver.humanize import second
@@ -41,6 +41,7 @@ class UrlChange(StrEnum):
     UNCHANGED = "unchanged"
     FAILED = "failed"  # it existed, and now there is no response, a truncated one, or a temporary error (403, …)
     EXCLUDED = "excluded"  # it existed, and a rule now forbids to request it, such as robots.txt
+    LEFT_OUT = "left out"  # it existed, and --newer-sitemap or --changed-only did not request it
     UNVISITED = "unvisited"  # it existed, and was not requested: it waits, is held, or is out of scope now
 
 
@@ -56,9 +57,11 @@ class ChangeReport:
 
     def rows(self) -> Iterator[Row]:
         """Yield a row per URL in the order of this crawl, then the URLs that only earlier crawls know."""
-        for address, state, note, now in newest(self.db):
+        for address, state, failure, note, now in newest(self.db):
             before = self.memory.newest(address)
             change = self._classify(before, state, now)
+            if change is UrlChange.EXCLUDED and failure == Failure.UNCHANGED:
+                change = UrlChange.LEFT_OUT
             if change is not None:
                 yield self._row(change, before, now, address, note)
         for portion in self.memory.not_rediscovered(AT_ONCE):

@@ -85,8 +85,8 @@ def read_part(crawl: NamedCrawl, db: Reader, part: CrawlPart, since: str = "") -
 
     *since*: the date of the earlier crawl to compare with. Raises `ConfigError` if the crawl does not know one of them.
     """
-    if crawl.layout is not None:
-        rounds_until(crawl.layout, since)
+    if crawl.home is not None:
+        rounds_until(crawl.home, since, crawl.stamp)
     chosen = crawl_part.select(db, part)
     return chosen, replace(read_summary(chosen, quotas=crawl.quotas(db)), part=part, since=since)
 
@@ -104,9 +104,9 @@ def _open_tables(
 
     The comparison is complete when its table has been read.
     """
-    found = replace(found, archive=None if crawl.layout is None else crawl.layout.archive)
+    found = replace(found, archive=None if crawl.home is None else crawl.home.archive)
     parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
-    with nullcontext() if crawl.layout is None else open_earlier_crawls(crawl.layout, found.since) as memory:
+    with nullcontext() if crawl.home is None else open_earlier_crawls(crawl.home, found.since, crawl.stamp) as memory:
         compared = None if memory is None else changes.ChangeReport(db, memory, found.part)
         if compared is not None:
             parts.append(("changes", changes.COLUMNS, compared.rows()))
@@ -117,13 +117,13 @@ def _open_tables(
 
 
 def _with_changes(found: Summary, compared: changes.ChangeReport | None, crawl: NamedCrawl) -> Summary:
-    if compared is None or crawl.layout is None:
+    if compared is None or crawl.home is None:
         return found
     return replace(
         found,
         changes={what.value: compared.counts[what] for what in changes.UrlChange},
         change_examples={what.value: tuple(compared.examples.get(what, ())) for what in changes.UrlChange},
-        compared=stamp_of(rounds_until(crawl.layout, found.since)[0]),
+        compared=stamp_of(rounds_until(crawl.home, found.since, crawl.stamp)[0]),
     )
 
 
@@ -134,12 +134,12 @@ def _as_shown(found: Summary, crawl: NamedCrawl) -> Summary:
 
 def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
     """Return how commands name *crawl*: by a path from the folder that holds it, or that holds `collections`."""
-    if crawl.layout is None:
+    if crawl.home is None:
         return FindingStyle(quote(printable(crawl.name, _LONGEST)), is_address=True, host=found.part.host)
-    directory = crawl.layout.directory.resolve()
+    directory = crawl.home.directory.resolve()
     name = f"collections/{directory.name}" if directory.parent.name == "collections" else directory.name
     safe = f"./{name}" if name.startswith("-") else name
-    return FindingStyle(quote(printable(safe, _LONGEST)), host=found.part.host)
+    return FindingStyle(quote(printable(safe, _LONGEST)), host=found.part.host, past=bool(crawl.stamp))
 
 
 def _without_paths(found: Summary, crawl: NamedCrawl) -> Summary:

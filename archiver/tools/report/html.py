@@ -113,7 +113,9 @@ def _item(style: str) -> str:
 
 
 def _command(text: str, meaning: str = "") -> str:
-    """Render a command that can be copied: as text, and with a button where scripts run."""
+    """Render a command that can be copied: as text, and with a button where scripts run. "" if there is none."""
+    if not text:
+        return ""
     note = f' <span class="soft">{_escape(meaning)}</span>' if meaning else ""
     return f'<p class="command"><code>{_escape(text)}</code>{note}</p>'
 

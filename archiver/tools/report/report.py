@@ -124,7 +124,8 @@ def summary_facts(summary: Summary) -> Iterator[str]:
     if summary.changes is not None:
         from archiver.tools.report.changes import format_counts  # noqa: PLC0415 - slow to import
 
-        yield _row("changes", f"{format_counts(summary.changes)}; listed in reports/changes.tsv")
+        since = f" since {summary.compared}" if summary.since else ""
+        yield _row("changes", f"{format_counts(summary.changes)}{since}; listed in reports/changes.tsv")
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

@@ -38,6 +38,7 @@ MAX_HOSTS, MAX_SCRIPTED = 5, 3
 MAX_HELD, MOST_HELD = 5, 1000  # patterns in text, and in JSON
 MAX_AGAIN, LONGEST_AGAIN = 3, 300  # seeds named in one command, and their characters
 EXCLUDED = "archiver urls DIR --state excluded --why", "which URLs, and by which rule"
+FETCH_UNCHANGED = "archiver retry DIR --failure unchanged && archiver resume DIR"
 BROWSE = "archiver resume DIR --browser auto"
 NO_VIEWS = ViewTotals()
 GENTLE = "--rate 1/5"  # one request per 5 seconds, for a site that blocked us
@@ -70,6 +71,8 @@ class Verdict:
     hosts: tuple[RefusingHost, ...] = ()
     missing: Examples = outcomes.NONE
     left_out: Examples = outcomes.NONE  # speculative URLs
+    unchanged: int = 0  # pages that a recrawl did not request
+    unchanged_example: str = ""
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts): seeds with hardly any links
     held: tuple[HeldPattern, ...] = ()
     excluded: tuple[tuple[str, int], ...] = ()  # (regular expression, URLs): by orders
@@ -105,6 +108,7 @@ class FindingStyle:
     colours: bool = False
     is_address: bool = False  # the directory is the address of a frontier
     host: str = ""  # for a report of one host: commands that can are about its URLs alone
+    past: bool = False  # another crawl has followed, so no command changes this one
 
 
 PLAIN = FindingStyle()
@@ -115,6 +119,7 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount], quotas: Quotas = NO_Q
     """Return the verdict on the crawl in *db*, with its *seeds*; *quotas* know which hosts a person has blocked."""
     groups, blocked = list(outcomes.groups(db)), outcomes.blocked(db)
     forbidden = sum(each.urls for each in groups if each.failure == "robots" and each.state == "excluded")
+    unchanged = sum(each.urls for each in groups if each.failure == Failure.UNCHANGED and each.state == "excluded")
     return Verdict(
         pages=counts_of("page", groups, blocked),
         requisites=counts_of("requisite", groups, blocked),
@@ -126,6 +131,8 @@ def read_verdict(db: Reader, seeds: Iterable[SeedAccount], quotas: Quotas = NO_Q
         hosts=tuple(outcomes.refusing(db)),
         missing=outcomes.missing(db),
         left_out=outcomes.left_out(db),
+        unchanged=unchanged,
+        unchanged_example=outcomes.example(db, Failure.UNCHANGED) if unchanged else "",
         scripted=tuple(outcomes.scripted(db)),
         held=tuple(held_patterns(db)),
         excluded=_excluded(db) if any(each.failure == Failure.RULE for each in groups) else (),
@@ -170,6 +177,10 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         words = f"{humanize.count(verdict.left_out.count, one, several)} skipped, {such}"
         yield Finding("skipped", words, *EXCLUDED)
     yield from _hooks(verdict.hook_refused, verdict.hook_failed)
+    if verdict.unchanged:
+        words = f"{humanize.count(verdict.unchanged, 'URL was', 'URLs were')} not requested again"
+        words += f" by --newer-sitemap or --changed-only, such as {_short(verdict.unchanged_example)}"
+        yield Finding("left out", words, FETCH_UNCHANGED, "fetch them")
     yield from _browser(verdict)
     yield from _held(verdict.held)
     for each in verdict.blocked:
@@ -331,7 +342,7 @@ def lines(verdict: Verdict, style: FindingStyle = PLAIN) -> Iterator[str]:
         ):
             yield f"{_colour(f'{label:<{LABEL - 1}}', RED if finding.trouble else BOLD, style)} {words}"
             label = ""
-        if finding.command:
+        if filled(finding.command, style):
             yield command(finding.command, finding.meaning, style)
 
 
@@ -344,8 +355,8 @@ def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> st
 
 
 def filled(text: str, style: FindingStyle) -> str:
-    """Return the command *text* with the crawl of *style* in it, as it can be run."""
-    return " && ".join(_about(one, style) for one in text.split(" && ")) if text else ""
+    """Return the command *text* with the crawl of *style* in it, as it can be run; "" if that crawl is over."""
+    return " && ".join(_about(one, style) for one in text.split(" && ")) if text and not style.past else ""
 
 
 TAKE_ADDRESS = frozenset(("add", "exclude", "explain", "report", "retry", "status", "unblock", "urls"))  # commands
@@ -380,6 +391,7 @@ def as_json(verdict: Verdict, style: FindingStyle = PLAIN) -> dict[str, Any]:
         "missing_requisites": verdict.missing.count,
         "forbidden_by_robots": verdict.forbidden,
         "speculative_skipped": verdict.left_out.count,
+        "left_out_as_unchanged": verdict.unchanged,
         "waiting": verdict.waiting,
         "views": verdict.views._asdict(),
         "held": [{**asdict(each), "command": filled(retry_command(each), style)} for each in verdict.held[:MOST_HELD]],

@@ -51,11 +51,15 @@ class _Target:
 
 
 def verify(
-    paths: Sequence[Path], progress: Callable[[VerifyProgress], None] = lambda _: None, store: Store | None = None
+    paths: Sequence[Path],
+    progress: Callable[[VerifyProgress], None] = lambda _: None,
+    store: Store | None = None,
+    *,
+    inspect: Callable[[sqlite3.Connection], None] = lambda _: None,
 ) -> VerifyReport:
     """Read everything and return all findings. Raises `ConfigError` if there is nothing to read.
 
-    WARC files that were sent to *store* are read there.
+    WARC files that were sent to *store* are read there. *inspect* gets the inventory of each directory.
 
     Raises `ArchiveError` if there is no room for the temporary inventory, some 500 bytes per record.
     """
@@ -67,7 +71,7 @@ def verify(
             folder = Path(scratch, str(number))
             folder.mkdir()
             try:
-                read += _Run(target, folder, findings, progress, store).run()
+                read += _Run(target, folder, findings, progress, store).run(inspect)
             except sqlite3.Error as error:
                 raise ArchiveError(f"{folder}: cannot write the temporary inventory: {error}") from error
     return VerifyReport(tuple(read), tuple(findings.kept), dict(findings.counts))
@@ -138,7 +142,7 @@ class _Run:
         self._away: set[str] = set()  # files that are in a store only, and are not read
         self._unfinished_imports: set[str] = set()  # files whose import was interrupted
 
-    def run(self) -> list[FileRead]:
+    def run(self, inspect: Callable[[sqlite3.Connection], None]) -> list[FileRead]:
         self._find_earlier()
         self._away = self._only_stored()
         before = self._committed()
@@ -157,6 +161,7 @@ class _Run:
             parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
         with closing(connect(self._folder / "all.db")) as db:
             merge(db, parts)
+            inspect(db)
             for finding in relation_findings(db):
                 self._findings.add(finding)
             if self._target.collection is not None:

@@ -119,7 +119,7 @@ class PackOptions:
     text: bool = True
     split: int | None = None  # maximum size of a package in bytes
     sign: Sign | None = None
-    lists: Callable[[str], bool] = lambda _url: True  # tells by its URL if a page is listed
+    lists: Callable[[PageRow], bool] = lambda _page: True  # tells if a page is listed
     shown: Shown = NOT_SHOWN
 
 
@@ -326,7 +326,7 @@ class _Packing:
             self._report(PackProgress(done, self._total, self._file, len(self._contents.warcs)))
 
     def _add(self, pages: Iterable[PageRow], found: PageLists) -> None:
-        for page in filter(lambda one: self._options.lists(one.url), pages):
+        for page in filter(self._options.lists, pages):
             found.add(page)
 
 

@@ -1,0 +1,1 @@
+"""Retention: delete the WARC files of earlier crawls that no other file needs."""
