@@ -70,6 +70,31 @@ def test_a_kill_between_the_event_and_its_delivery_neither_loses_nor_invents_it(
 
 
 @pytest.mark.parametrize("way", PROCESSES)
+def test_the_end_of_a_crawl_says_what_the_report_says(tmp_path: Path, way: tuple[str, ...]) -> None:
+    """The verdict with its reasons, and for what is missing the command that fetches or lists it."""
+    site = {
+        "/robots.txt": ok(b"User-agent: *\nDisallow: /private/\n", "text/plain"),
+        "/": ok(page("Home", ["/private/a", "/gone", "/b"])),
+        "/b": ok(page("B", [])),
+    }
+    with RawServer(site) as server:
+        on = ("--robots", "obey", "--max-urls", "3", "--on", "crawl-ended", "cat > told")
+        ran = archiver("crawl", server.url(), "-o", "c", *COMMON, *way, *on, cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    data = json.loads((tmp_path / "told").read_text())["data"]
+    assert (data["grade"], data["trouble"]) == ("attention", True)
+    assert data["failures"] == {"robots": 1}
+    assert {(each["topic"], each["command"]) for each in data["findings"]} == {
+        ("pages", "archiver urls DIR --status 4xx,5xx --why"),
+        ("robots", "archiver urls DIR --state excluded --why"),
+    }
+    report = json.loads(archiver("report", "c", "--json", cwd=tmp_path).stdout)
+    named = [{**each, "command": each["command"].replace("DIR", "c")} for each in data["findings"]]
+    assert named == report["verdict"]["findings"]
+    assert {"grade": data["grade"], "text": data["headline"]} == report["headline"]
+
+
+@pytest.mark.parametrize("way", PROCESSES)
 def test_what_cannot_be_delivered_waits_and_neither_a_command_nor_a_secret_is_handed_on(
     tmp_path: Path, way: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
