@@ -23,15 +23,15 @@ SH, HOOK = Receiver(KINDS, "./all.sh"), Receiver((EventKind.CRAWL_ENDED, EventKi
 CRAWL = EventCrawl("c", "machine", ended_json)
 CLOSED = FileState("a.warc.gz", 100, closed=True, digest="sha256:00")
 NOTE = "trap-budget: 1100: http://h0.example/calendar/N"
-AGAIN, HELD = "archiver retry DIR", "archiver retry DIR --held http://h0.example/calendar/N"
+AGAIN, PATTERN = "archiver retry DIR", "http://h0.example/calendar/N"
 FINDINGS = [
     *(("seeds", f"http://h1.example/{page} failed: connect, gone", "", True) for page in range(4)),
     ("seeds", "http://h1.example/4 failed: connect, gone", f"{AGAIN} && archiver resume DIR", True),
     ("pages", "5 pages: 5 no response (connect)", f"{AGAIN} && archiver resume DIR", True),
     (
         "held",
-        f"2 URLs are held: {HELD.split()[-1]} looks endless (trap-budget: 1100), such as http://h0.example/calendar/1",
-        f"{HELD} && archiver resume DIR",
+        f"2 URLs are held: {PATTERN} looks endless (trap-budget: 1100), such as http://h0.example/calendar/1",
+        f"{AGAIN} --held {PATTERN} && archiver resume DIR",
         True,
     ),
     ("waiting", "5 URLs are waiting", "archiver resume DIR --max-urls 0", False),
