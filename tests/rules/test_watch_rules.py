@@ -19,7 +19,7 @@ from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.frontier.database import schema_script
 from archiver.policy.url_forms import likeness
-from archiver.tools.watch.guard import Attempts, Origin, RefusedError
+from archiver.tools.watch.guard import LIFE, Asking, Attempts, Guard, Origin, RefusedError
 from archiver.tools.watch.patterns import ProblemScan, patterns, regex_of, suggestions
 from archiver.tools.watch.reading import MOST, ListQuery, hosts, queue, urls
 from archiver.tools.watch.tail import AT_ONCE, KEPT, WAITING, LogTail, Stream, Viewer, line_json, tidy
@@ -241,6 +241,27 @@ def test_failures_are_counted_for_each_address_and_for_all() -> None:
         attempts.check("b")
     now[0] = 601.0
     attempts.check("a")
+
+
+def test_a_session_ends_when_it_is_not_used() -> None:
+    now = [1000.0]
+
+    async def run() -> None:
+        guard = Guard(Origin("http", frozenset(("w.example",))), None, lambda: now[0])
+        number = await guard.log_in({"token": guard.token}, "127.0.0.1", "")
+        asking = Asking("GET", "/api/crawls", "w.example", session=number)
+        for _ in range(3):  # each request makes it last
+            now[0] += LIFE
+            assert guard.session(asking).role is Role.OPERATOR
+        now[0] += LIFE + 1
+        for ask in (guard.session, guard.operator):
+            with pytest.raises(RefusedError) as refused:
+                ask(asking)
+            assert refused.value.status == 401
+        again = await guard.log_in({"token": guard.token}, "127.0.0.1", number)
+        assert guard.session(Asking("GET", "/", "w.example", session=again)).used == now[0]
+
+    asyncio.run(run())
 
 
 @pytest.fixture(name="large", scope="module")
