@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from archiver.collection.crawl_log import LogLine
 from archiver.collection.layout import Layout
 from archiver.config.option_types import PATTERN, Pattern
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.frontier.database import schema_script
+from archiver.policy.quotas import Quotas
 from archiver.policy.url_forms import likeness
 from archiver.tools.watch.guard import LIFE, Asking, Attempts, Guard, Origin, RefusedError
 from archiver.tools.watch.patterns import ProblemScan, patterns, regex_of, suggestions
@@ -309,6 +311,10 @@ def test_lists_are_pages_that_go_on_where_the_last_one_ended(large: Path) -> Non
                 after = answer["next"]
             assert len(found) == len(set(found)) == 1201
             assert found[0] == first
+        for robots, shown in (("obey", ("robots.txt", "unknown")), ("ignore", ("", "ignored"))):
+            quotas = Quotas(SettingsByHost(with_values(Settings(), {"robots": robots})))
+            (row,) = hosts(db, ListQuery(search="h0001."), None, time.time(), quotas=quotas)["rows"]
+            assert (row["why"], row["robots"]) == shown
         queued, after = list[int](), ""
         while after is not None:
             answer = queue(db, ListQuery(host="https://h0001.example", after=after))
