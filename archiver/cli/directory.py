@@ -6,6 +6,7 @@ A command calls them before it writes anything.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -344,6 +345,30 @@ def dedup_from(directory: Path) -> list[Path]:
     if not settings.is_file():
         return []
     return [Path(path).resolve() for path in read_settings(settings).get("dedup_from", ())]
+
+
+def first_seeds(directory: Path, most: int) -> list[str]:
+    """Return the first seeds of the crawl in *directory*; none if there is no database.
+
+    An archive can be read without it. So if it is damaged, of another version or on a server, crawl.toml has the seeds.
+    """
+    from archiver.frontier import totals
+    from archiver.frontier.retry import SEEDS
+
+    layout = Layout(directory)
+    if layout.database.is_file():
+        try:
+            with totals.open_totals(directory) as db:
+                return [address for (address,) in islice(db.execute(SEEDS), most)]
+        except (ArchiveError, ConfigError) as error:
+            complain(f"{error}; the seeds are read from {layout.settings.name}")
+    elif not layout.address.is_file():
+        return []
+    try:
+        return list(with_values(Settings(), read_settings(layout.settings)).seeds[:most])
+    except ConfigError as error:
+        complain(str(error))
+        return []
 
 
 def make_directory(directory: Path) -> None:

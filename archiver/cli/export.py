@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from archiver.cli.directory import check_files_are_here
+from archiver.cli.directory import check_files_are_here, first_seeds
 from archiver.cli.get import open_holdings
 from archiver.cli.options import check_host_names, define_command, directory_argument, host_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.dates import date_range
-from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import totals
 from archiver.humanize import volume
 from archiver.model import ExitCode
 
@@ -65,7 +63,7 @@ def export(directory: Path, options: ExportOptions) -> ExitCode:
                 site,
                 lambda done: progress.show(f"{done} of {len(plan.files)} files"),
             )
-            finish(target, plan, _seeds(directory), site, counts.titles)
+            finish(target, plan, first_seeds(directory, MAX_SEEDS), site, counts.titles)
     _print_counts(counts)
     if not counts.files:
         raise ArchiveError(f"{directory}: none of the captures could be read")
@@ -82,13 +80,6 @@ def _check_free(folder: Path) -> None:
         raise ConfigError(f"--to {folder} is a file; give a new or empty folder")
     if folder.exists():
         raise ConfigError(f"--to {folder} exists and is not empty; give a new or empty folder")
-
-
-def _seeds(directory: Path) -> list[str]:
-    if not Layout(directory).database.is_file():
-        return []
-    with totals.open_totals(directory) as db:
-        return [seed.url for seed in totals.seeds(db)[:MAX_SEEDS]]
 
 
 def _print_counts(counts: "ExportCounts") -> None:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from
+from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from, first_seeds
 from archiver.cli.get import open_holdings
 from archiver.cli.options import define_command, store_option
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_files import strangers
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import totals
-from archiver.frontier.retry import SEEDS
 from archiver.humanize import printable
 from archiver.model import ExitCode
 
@@ -58,7 +56,7 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
         sources += [
             archives.FolderSource(other, _stores(Layout(other), None), originals_only=True) for other in referred
         ]
-        every = [_seeds(path) for path in paths]
+        every = [first_urls(path) for path in paths]
         seeds = start_urls(every)
         contents = server.ReplayContents(
             tuple(sources),
@@ -160,12 +158,10 @@ def _other_archives(directory: Path) -> list[Path]:
     return [path for path in found if str(path) not in unknown]
 
 
-def _seeds(directory: Path) -> list[str]:
-    """Return the first seeds; without a crawl.db, the first pages."""
-    if directory.is_file() or not Layout(directory).database.is_file():
-        return list(_pages(directory))
-    with totals.open_totals(directory) as db:
-        return [address for (address,) in islice(db.execute(SEEDS), LISTED)]
+def first_urls(path: Path) -> list[str]:
+    """Return the first seeds of the archive at *path*; if none are known, the first pages."""
+    seeds = [] if path.is_file() else first_seeds(path, LISTED)
+    return seeds or list(_pages(path))
 
 
 def _pages(directory: Path) -> Iterator[str]:

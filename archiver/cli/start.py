@@ -65,7 +65,7 @@ from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, mach
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
 from archiver.tools.report import files, verdict
-from archiver.tools.report.report import FinishedRun, Summary, read_summary, summary_facts, work_left
+from archiver.tools.report.report import FinishedRun, Summary, ended_json, read_summary, summary_facts, work_left
 from archiver.tools.report.verdict import FindingStyle
 
 QUIET = -1  # print the end of the run only
@@ -295,12 +295,15 @@ def _opened(
     """Return what opens the crawl; its processes, if it has several, have started and end with *stack*."""
     from archiver.crawl.build import Opening, open_crawl, open_processes
     from archiver.crawl.processes import crawlers_of, may_be_joined, with_supervisor
+    from archiver.crawl.rules import Provided
 
     how = Opening(existing.resume, existing.text, existing.read, may_be_joined(settings))
+    named = NamedCrawl.in_directory(directory)
+    by = Provided(existing.cookies, lambda db: ended_json(db, named.quotas(db)))
     if with_supervisor(settings):
         processes = stack.enter_context(crawler_processes(crawlers_of(settings)))
-        return open_processes(directory, settings, how, existing.cookies, processes)
-    return open_crawl(directory, settings, resume=how.resume, text=how.text, read=how.read, cookies=existing.cookies)
+        return open_processes(directory, settings, how, by, processes)
+    return open_crawl(directory, settings, resume=how.resume, text=how.text, read=how.read, by=by)
 
 
 def check_store(settings: Settings, *, resumed: bool = False) -> None:

@@ -1,7 +1,9 @@
 """The lock of a collection: one process crawls at a time. The lock ends with its holder, and names it."""
 
 import json
+import math
 import os
+import select
 import socket
 import sys
 import time
@@ -17,6 +19,7 @@ from archiver.errors import ConfigError
 from archiver.storage import open_file, storage
 
 TRIES, PAUSE = 5, 0.02  # seconds
+QUIET = 3.0  # seconds without the lock after which a process is done with the directory
 SIGNING_TRIES = 50  # one second, in which a new holder writes its name
 
 if sys.platform == "win32":
@@ -151,6 +154,45 @@ def holder(directory: Path) -> Holder | None:
             return None if free else _parse_holder(file.read(4096).decode(errors="replace"))
     except OSError:
         return None
+
+
+class HolderWatch:
+    """Watches the process that works in *directory* now, until it has ended.
+
+    A process that crawls releases the lock before it ends, and takes it again to store what describes the crawl and to
+    deliver events. So we wait for the process, or, if it may live on or cannot be seen from here, until others have not
+    seen the lock held for a while.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._holder = holder(directory)
+        self._process = -1 if self._holder is None else _open_process(self._holder)
+        self._free_since = 0.0 if self._holder is None else math.inf
+
+    def has_ended(self, now: float) -> bool:
+        """Return True if the process has ended by the time *now* of a clock that never goes back; look often."""
+        if self._holder is None or (self._process >= 0 and select.select([self._process], [], [], 0)[0]):
+            return True
+        if holder(self._directory) == self._holder:
+            self._free_since = math.inf
+        else:
+            self._free_since = min(self._free_since, now)
+        return now - self._free_since >= QUIET
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._process >= 0:
+            os.close(self._process)
+            self._process = -1
+
+
+def _open_process(found: Holder) -> int:
+    """Return an open file that can be read when the process *found* has ended; -1 if there is no such thing here."""
+    if sys.platform == "linux" and found.pid and found.host == socket.gethostname():
+        with suppress(OSError):  # it has just ended, or is in another container
+            return os.pidfd_open(found.pid)
+    return -1
 
 
 @contextmanager

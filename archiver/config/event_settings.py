@@ -70,6 +70,13 @@ DATA_FIELDS: Mapping[EventKind, Mapping[str, str]] = MappingProxyType(
             "waiting": _URLS,
             "blocked_hosts": "hosts that refuse us, whose URLs wait",
             "received": "bytes of all responses",
+            "grade": "`good`, `attention` (something is missing) or `bad` (nothing is usable), as in the report",
+            "headline": "the result in one sentence, as in the report",
+            "trouble": "true: `--strict` would exit with code 8",
+            "failures": "an object: the 20 most frequent reasons for failed and excluded URLs, with their numbers",
+            "findings": "a list of at most 40 objects, as in the verdict of the report: `topic`, `message` (what "
+            "happened, to what, and how many), `command` that fetches or lists it (DIR: the directory of the crawl), "
+            "`trouble` (true: it counts for `--strict`)",
         },
         EventKind.CRAWL_PAUSED: {"reason": "why, in words"},
         EventKind.FILE_CLOSED: {

@@ -53,8 +53,10 @@ from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition, may_leave_out
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
+    NOTHING_MORE,
     CurrentRules,
     GroupsOfHosts,
+    Provided,
     given_cookies,
     identity_of,
     learned_rules,
@@ -73,7 +75,6 @@ from archiver.frontier.address import host_name
 from archiver.frontier.dedup import ExternalIndex, Payloads
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.model import Cookie
 from archiver.policy.quotas import Quotas
 from archiver.policy.retry import NetworkState
 from archiver.storage import OPEN, close_to_others, is_private
@@ -119,15 +120,15 @@ class Opening(NamedTuple):
 
 @asynccontextmanager
 async def open_crawl(
-    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = "", cookies: Sequence[Cookie] = ()
+    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = "", by: Provided = NOTHING_MORE
 ) -> AsyncIterator[Crawl]:
     """Open the crawl in *directory*, ready to run: a new one, or with *resume* where the last run left it.
 
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
-    were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
+    were parsed from; if crawl.toml has changed since, nothing begins. *by*: what the caller provides.
     """
     async with AsyncExitStack() as stack:
-        opened, _ = await _opened(stack, directory, settings, cookies, Opening(resume, text, read))
+        opened, _ = await _opened(stack, directory, settings, by, Opening(resume, text, read))
         crawl, figures, writers, journal = await _put_together(stack, opened)
         await _publish(stack, opened, figures.live, resume=resume)
         yield crawl
@@ -136,11 +137,11 @@ async def open_crawl(
 
 @asynccontextmanager
 async def open_processes(
-    directory: Path, settings: Settings, how: Opening, cookies: Sequence[Cookie], processes: Sequence[CrawlerProcess]
+    directory: Path, settings: Settings, how: Opening, by: Provided, processes: Sequence[CrawlerProcess]
 ) -> AsyncIterator[Supervisor]:
     """Do the same for a crawl with a crawler in each of *processes*, which wait for their tasks."""
     async with AsyncExitStack() as stack:
-        opened, lock = await _opened(stack, directory, settings, cookies, how)
+        opened, lock = await _opened(stack, directory, settings, by, how)
         supervisor = Supervisor(opened, lock.fileno, processes)
         await _publish(stack, opened, supervisor.live, resume=how.resume)
         yield supervisor
@@ -172,7 +173,7 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[tuple[Crawl, CrawlFigur
 
 
 async def _opened(
-    stack: AsyncExitStack, directory: Path, settings: Settings, cookies: Sequence[Cookie], how: Opening
+    stack: AsyncExitStack, directory: Path, settings: Settings, by: Provided, how: Opening
 ) -> tuple[Opened, Lock]:
     """Return the collection in *directory*, locked and recovered."""
     secrets, layout = read_secrets(settings), _made(directory, settings)
@@ -180,11 +181,11 @@ async def _opened(
     hooks = await opened_hooks(stack, HookSource.of(settings.hooks))
     if settings.warc.store:
         stack.callback(Uploads(layout, Store(settings.warc.store), lower_priority).close)
-    put_cookies(layout, cookies)
+    put_cookies(layout, by.cookies)
     if not how.resume:
         put_settings(layout, how.text, how.read)
     frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
-    await report_events(stack, frontier, settings, secrets, directory)
+    await report_events(stack, frontier, settings, secrets, directory, by.result)
     clock = Clock(await frontier.clock_ahead())
     now = run_began = clock.now()
     if how.together:

@@ -4,10 +4,11 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import NamedTuple
 
 from archiver import __version__, url
 from archiver.collection.earlier_crawls import EarlierCrawls
@@ -38,6 +39,7 @@ from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.request import user_agent
 from archiver.frontier import cookies as cookie_rows
 from archiver.frontier.address import host_name
+from archiver.frontier.connection import Reader
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import Cookie, PatternTally
 from archiver.policy import cookie_files
@@ -48,6 +50,16 @@ from archiver.policy.schedule import Schedule
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
 from archiver.policy.traps import MOST_PATTERNS, Traps
 from archiver.storage import open_file, replace_file
+
+
+class Provided(NamedTuple):
+    """The things that the caller of a crawl provides."""
+
+    cookies: Sequence[Cookie] = ()  # the user's own
+    result: Callable[[Reader], Mapping[str, object]] | None = None  # reads the result of a crawl, for its last event
+
+
+NOTHING_MORE = Provided()
 
 
 def identity_of(settings: Settings) -> WarcIdentity:

@@ -262,10 +262,11 @@ def hosts(db: Reader, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS
     ) in rows:
         paused, visited, pause, *state = others
         slowed = limits.slowed(ThrottleState(*state)) if waiting else ""
-        why, until = _wait(waiting=waiting, not_before=not_before, robots=robots, due=due, now=now)
+        quota = quotas.of(key)
+        ready = robots == "known" or quota.ignores_robots
+        why, until = _wait(waiting=waiting, not_before=not_before, ready=ready, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"
-        quota = quotas.of(key)
         if waiting and (reached := quota.reached(visited, received)):
             why, until = f"held back by {reached}", 0.0
         if waiting and quota.block:
@@ -275,14 +276,14 @@ def hosts(db: Reader, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS
         yield HostAccount(key, waiting, archived, failed, excluded, captures, received, duration, why, until, slowed)
 
 
-def _wait(*, waiting: int, not_before: float, robots: str, due: float, now: float) -> tuple[str, float]:
+def _wait(*, waiting: int, not_before: float, ready: bool, due: float, now: float) -> tuple[str, float]:
     if not waiting:
         return "", 0.0
     if not_before > now:
         return "retry-after", not_before
     if due > now:
         return "retry", due
-    return ("", 0.0) if robots == "known" else ("robots.txt", 0.0)
+    return ("", 0.0) if ready else ("robots.txt", 0.0)
 
 
 def seeds(db: Reader) -> list[SeedAccount]:

@@ -4,7 +4,7 @@ A host that has used up its quota is asked for nothing but a robots.txt. One tha
 nothing at all. The URLs of both wait.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ class Allowance:
     urls: int = 0
     size: int = 0  # bytes
     block: str = ""  # the pattern by which a person lets no request go to the host
+    ignores_robots: bool = False  # its robots.txt is not asked for
 
     @classmethod
     def of(cls, settings: LimitSettings, block: str = "") -> "Allowance":
@@ -67,7 +68,9 @@ class Quotas:
 
     def of(self, origin: str) -> Allowance:
         """Return the quota of the host *origin* (scheme and authority)."""
-        return Allowance.of(self._settings.of(origin).limits, self.block(origin))
+        settings = self._settings.of(origin)
+        allowance = Allowance.of(settings.limits, self.block(origin))
+        return replace(allowance, ignores_robots=True) if settings.politeness.robots == "ignore" else allowance
 
     def block(self, origin: str) -> str:
         """Return the pattern by which a person has blocked the host *origin*; "" if no one did."""

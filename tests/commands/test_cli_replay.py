@@ -4,12 +4,18 @@ import gzip
 import json
 import signal
 import socket
+import sqlite3
 import subprocess
 import urllib.request
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from archiver.cli.directory import first_seeds
+from archiver.cli.entry import run
+from archiver.frontier.address import write_address
 from archiver.model import ExitCode
 from archiver.tools.replay.server import collection_name
 from fixtures import handmade_crawls
@@ -49,6 +55,36 @@ def collection(tmp_path: Path) -> Path:
         )
         db.execute("INSERT INTO seeds VALUES (1, 0)")
     return directory
+
+
+def _change_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 1")
+
+
+def _damage(path: Path) -> None:
+    path.write_bytes(b"no database" * 500)
+
+
+def _move_to_server(path: Path) -> None:
+    path.unlink()
+    write_address(path, "postgresql://127.0.0.1:1/none")
+
+
+@pytest.mark.parametrize("change", [_change_version, _damage, _move_to_server])
+def test_the_seeds_are_known_without_the_database(
+    collection: Path, change: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive replays and can be exported without it, so a database that cannot be read is no reason to refuse."""
+    (collection / "crawl.toml").write_text('seeds = ["http://example.org/"]\n')
+    change(collection / "crawl.db")
+    assert first_seeds(collection, 10) == ["http://example.org/"]
+    assert ("the seeds are read from crawl.toml" in capsys.readouterr().err) is (change is not _move_to_server)
+    assert run(["export", str(collection), "--to", str(collection.parent / "out")]) == ExitCode.DONE
+    assert "<h2>Seeds</h2>" in (collection.parent / "out/index.html").read_text()
+    (collection / "crawl.toml").write_text("seeds = 5\n")
+    assert first_seeds(collection, 10) == []
+    assert "crawl.toml" in capsys.readouterr().err
 
 
 @pytest.mark.replay

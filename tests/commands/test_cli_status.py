@@ -5,12 +5,13 @@ import os
 import socket
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from archiver.cli.directory import check_idle, default_directory
-from archiver.collection.lock import Holder, Lock, holder
+from archiver.collection.lock import QUIET, Holder, HolderWatch, Lock, holder
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures import handmade_crawls
@@ -67,6 +68,20 @@ def test_who_works_in_it(crawl: Path) -> None:
     finally:
         lock.release()
     assert holder(crawl) is None
+
+
+def test_a_process_that_lives_on_has_ended_its_work_when_the_lock_stays_free(crawl: Path) -> None:
+    """It releases the lock for a moment, as between the end of a run and the delivery of its events."""
+    assert HolderWatch(crawl).has_ended(0.0)
+    with ExitStack() as stack:
+        with Lock(crawl / "crawl.lock"):
+            watch = HolderWatch(crawl)
+            stack.callback(watch.close)
+            assert not watch.has_ended(0.0)
+        assert not watch.has_ended(10.0)
+        with Lock(crawl / "crawl.lock"):
+            assert not watch.has_ended(10.0 + QUIET)
+        assert [watch.has_ended(now) for now in (20.0, 19.9 + QUIET, 20.0 + QUIET)] == [False, False, True]
 
 
 def test_a_lock_left_by_a_crash_is_free(crawl: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli.replay import SEEDS_SHOWN, _seeds, start_urls
+from archiver.cli.replay import SEEDS_SHOWN, first_urls, start_urls
 from archiver.model import ExitCode
 from archiver.warc import cdxj
 from fixtures.command import COMMAND, environment
@@ -99,5 +99,5 @@ def test_several_collections_share_what_is_printed(tmp_path: Path) -> None:
     many = tuple(Visit(f"http://example.org/{number}", b"<p>page") for number in range(30))
     Collection(tmp_path / "many", many, surt=cdxj.lookup_key).database.unlink()
     Collection(tmp_path / "one", (Visit("http://example.net/", b"<p>home"),), surt=cdxj.lookup_key).database.unlink()
-    found = start_urls([_seeds(tmp_path / "many"), _seeds(tmp_path / "one")])
+    found = start_urls([first_urls(tmp_path / name) for name in ("many", "one")])
     assert (len(found), found[-1]) == (SEEDS_SHOWN // 2 + 1, "http://example.net/")

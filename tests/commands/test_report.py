@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.config import toml
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.frontier import totals
 from archiver.frontier.connection import Reader
+from archiver.policy.quotas import Quotas
 from archiver.tools.report import files, verdict
 from archiver.tools.report.report import FinishedRun, read_summary, summary_lines
 from fixtures import handmade_crawls
@@ -60,6 +63,13 @@ def test_what_each_host_waits_for(db: Reader) -> None:
         "https://later.example": (1, "retry", NOW + 30),
         "https://new.example": (1, "robots.txt", 0.0),
     }
+
+
+def test_no_host_waits_for_a_robots_txt_that_is_ignored(db: Reader) -> None:
+    for text in ('robots = "ignore"', 'host = ["*.example robots=ignore"]'):
+        quotas = Quotas(SettingsByHost(with_values(Settings(), toml.parse(text, ""))))
+        waits = {host.key: host.why for host in totals.hosts(db, NOW, quotas=quotas)}
+        assert (waits["https://new.example"], waits["https://later.example"]) == ("", "retry")
 
 
 def test_hosts_can_be_limited(db: Reader) -> None:

@@ -12,6 +12,7 @@ from fixtures.command import archiver, running
 from fixtures.postgres import PostgresServer
 from fixtures.rawserver import RawServer, Route
 from fixtures.several_hosts import captures
+from fixtures.site_with_login import MEMBERS, PASSWORD, PLEASE, USER, MembersSite
 from fixtures.sites import ok, page
 from tests.crawl.test_orders import HOSTS, OPTIONS, did, linux, site
 
@@ -27,6 +28,32 @@ def way_of_crawling(request: pytest.FixtureRequest, postgres_server: PostgresSer
             pytest.skip("PostgreSQL is not installed")
         return ("--processes", "2", "--frontier", postgres_server.new_database())
     return ("--processes", "2") if request.param == "processes" else ()
+
+
+def test_a_host_that_is_blocked_while_the_crawl_is_logged_in_is_not_even_logged_in_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session has ended when its host is blocked: the crawl ends, and logs in again after the unblocking."""
+    monkeypatch.setenv("SITE_PASSWORD", PASSWORD)
+    members = MembersSite(pages_in_session=4)
+    with RawServer(members.routes) as server:
+        form = f"{server.url('/login')} user={USER} password=env:SITE_PASSWORD 'logged-out={PLEASE}' attempts=9"
+        login = ("--login", form, "--insecure-secrets", "127.0.0.1", "--max-urls", "3")
+        ran = archiver("crawl", *OPTIONS, *login, server.url(), cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        assert members.answers["in"] == 1
+        host = server.url("").split("/")[2].partition(":")[0]
+        assert did("block", host, cwd=tmp_path).startswith("blocked: 1 host with ")
+        asked = len(server.log)
+        ran = archiver("resume", "c", "--max-urls", "0", cwd=tmp_path)
+        assert (ran.returncode, len(server.log)) == (ExitCode.DONE, asked), ran.stderr
+        assert f"because a person blocked {host}" in ran.stderr
+        assert did("unblock", host, cwd=tmp_path).startswith("no longer blocked: 1 host with ")
+        ran = archiver("resume", "c", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert members.answers["in"] > 1
+    found = {url.rpartition("/")[2] for url in captures(tmp_path / "c") if "/member/" in url}
+    assert found == {name.rpartition("/")[2] for name in MEMBERS}
 
 
 def test_a_blocked_host_gets_no_request_until_it_is_unblocked(tmp_path: Path, way: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from fixtures.flag import Flag, Gate
 from fixtures.forks import Forks
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, Sendable, keep
+from fixtures.site_with_login import PASSWORD, PLEASE, USER, MembersSite
 from fixtures.sites import ok, page
 
 COMMON = ("--rate", "0", "--robots", "ignore", "--probe", "off", "--min-free-disk", "0")
@@ -70,6 +71,31 @@ def test_a_kill_between_the_event_and_its_delivery_neither_loses_nor_invents_it(
 
 
 @pytest.mark.parametrize("way", PROCESSES)
+def test_the_end_of_a_crawl_says_what_the_report_says(tmp_path: Path, way: tuple[str, ...]) -> None:
+    """The verdict with its reasons, and for what is missing the command that fetches or lists it."""
+    site = {
+        "/robots.txt": ok(b"User-agent: *\nDisallow: /private/\n", "text/plain"),
+        "/": ok(page("Home", ["/private/a", "/gone", "/b"])),
+        "/b": ok(page("B", [])),
+    }
+    with RawServer(site) as server:
+        on = ("--robots", "obey", "--max-urls", "3", "--on", "crawl-ended", "cat > told")
+        ran = archiver("crawl", server.url(), "-o", "c", *COMMON, *way, *on, cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    data = json.loads((tmp_path / "told").read_text())["data"]
+    assert (data["grade"], data["trouble"]) == ("attention", True)
+    assert data["failures"] == {"robots": 1}
+    assert {(each["topic"], each["command"]) for each in data["findings"]} == {
+        ("pages", "archiver urls DIR --status 4xx,5xx --why"),
+        ("robots", "archiver urls DIR --state excluded --why"),
+    }
+    report = json.loads(archiver("report", "c", "--json", cwd=tmp_path).stdout)
+    named = [{**each, "command": each["command"].replace("DIR", "c")} for each in data["findings"]]
+    assert named == report["verdict"]["findings"]
+    assert {"grade": data["grade"], "text": data["headline"]} == report["headline"]
+
+
+@pytest.mark.parametrize("way", PROCESSES)
 def test_what_cannot_be_delivered_waits_and_neither_a_command_nor_a_secret_is_handed_on(
     tmp_path: Path, way: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +142,67 @@ def test_what_cannot_be_delivered_waits_and_neither_a_command_nor_a_secret_is_ha
         content = gzip.decompress(content) if path.suffix == ".gz" else content
         assert not any(word in content for word in (b"my-secret", b"hook-secret", b"env:HOOK")), path
     assert not any("my-secret-path" in str(row) for row in rows(tmp_path / "c", "SELECT * FROM events, deliveries"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+def test_what_two_crawlers_see_is_reported_once_while_they_work(tmp_path: Path) -> None:
+    """The patterns of three hosts are held by the crawlers that have these hosts, and the supervisor reports them."""
+    hosts = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    gate, all_told, told = Gate(), Flag(), list[tuple[str, str]]()
+    items = {f"/item/{number}": ok(page("Item", [f"/item/{number + 1}"])) for number in range(60)}
+
+    def hook(row: Row) -> Sendable:
+        event = json.loads(row.request.partition(b"\r\n\r\n")[2])
+        told.append((event["id"], event["data"]["pattern"]))
+        if len(told) == len(hosts):
+            all_told.raise_()
+        return keep(NO_CONTENT)
+
+    late = Answer((gate, *ok(page("late", [])).pieces))  # type: ignore[misc]
+    routes: dict[str, Route] = {"/": ok(page("Home", ["/item/0", "/late"])), "/late": late, **items}
+    with RawServer({**routes, "/hook": hook}, hosts=hosts) as server:
+        seeds = [server.url("/", host) for host in hosts]
+        on = ("--on", "pattern-held", server.url("/hook"), "--trap-budget", "20", "--processes", "2")
+        with running("crawl", *seeds, "-o", "c", *COMMON, *on, cwd=tmp_path) as process:
+            all_told.wait()
+            gate.open()
+            code, err = ended(process)
+    assert code == ExitCode.DONE, err
+    assert {pattern for _, pattern in told} == {server.url("/item/N", host) for host in hosts}
+    assert len(told) == len({name for name, _ in told}) == len(hosts)
+    assert rows(tmp_path / "c", "SELECT DISTINCT state FROM deliveries") == [("delivered",)]
+
+
+def test_a_receiver_with_a_certificate_of_our_own_authority_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RawServer(SITE) as server, RawServer({"/hook": keep(NO_CONTENT)}, tls=True) as receiver:
+        (tmp_path / "ca.pem").write_bytes(receiver.authority)
+        on = ("--on", "crawl-ended", receiver.url("/hook"))
+        ran = archiver("crawl", server.url(), "-o", "c", *COMMON, *on, cwd=tmp_path)
+        assert "its certificate is invalid" in ran.stderr
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        with running("events", "c", "--send", cwd=tmp_path) as process:  # a new interpreter reads the variable
+            out, err = process.communicate()
+        assert (process.returncode, out) == (ExitCode.DONE, "1 event delivered, 0 still waiting\n"), err
+        assert [each["event"] for each in bodies(receiver)] == ["crawl-ended"]
+
+
+def test_a_crawl_that_is_logged_out_for_good_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", PASSWORD)
+    site = MembersSite(never_in=True)
+    with RawServer(site.routes) as server:
+        form = f"{server.url('/login')} user={USER} password=env:SITE_PASSWORD 'logged-out={PLEASE}' attempts=2"
+        login = ("--login", f"{form} success=url:/$", "--insecure-secrets", "127.0.0.1")
+        on = ("--on", "login-lost,crawl-ended", "cat >> told")
+        ran = archiver("crawl", server.url(), "-o", "c", *COMMON, *login, *on, cwd=tmp_path)
+        assert ran.returncode == ExitCode.LIMIT, ran.stderr
+        lost, end = map(json.loads, (tmp_path / "told").read_text().splitlines())
+        assert lost["event"] == "login-lost"
+        assert lost["data"]["page"] == server.url("/login")
+        assert "the session ended again after 2 logins" in lost["data"]["reason"]
+        assert (end["event"], end["data"]["waiting"]) == ("crawl-ended", 1)
+        assert PASSWORD not in (tmp_path / "told").read_text()
 
 
 def test_a_received_crawl_runs_and_sends_nothing(tmp_path: Path, forks: Forks) -> None:

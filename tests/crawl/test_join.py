@@ -1,6 +1,7 @@
 """Machines that crawl together: complete, each page once, joining and leaving, and settings in common."""
 
 import os
+import re
 import signal
 import tomllib
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from fixtures.rawserver import RawServer
 from fixtures.several_hosts import PATIENCE, SeveralHosts, captures, crawlers, gated, several_hosts
 from fixtures.site_with_login import PASSWORD, USER, MembersSite
 from fixtures.sites import ok, page
+from tests.commands.test_metrics_served import asked, port_of
 
 pytestmark = pytest.mark.postgres
 OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0")
@@ -111,6 +113,27 @@ def test_a_machine_that_is_killed_comes_back_while_the_others_go_on(tmp_path: Pa
     assert captures(one).keys() == {*hosts.pages, last}
     assert rows(one, "SELECT DISTINCT closed FROM warcs") == [(1,)]
     verified(one, two)
+
+
+def test_each_machine_serves_its_own_metrics(tmp_path: Path, address: str) -> None:
+    gate = Gate()
+    with gated(gate) as server:
+        start = ("crawl", "-o", "one", *OPTIONS, "--frontier", address, "--metrics", "0", server.url())
+        with running(*start, cwd=tmp_path) as first:
+            ports = [port_of(said(first, "metrics at"))]
+            gate.arrived.wait()
+            join = ("join", address, "-o", "two", "--name", "second", "--metrics", "0")
+            with running(*join, cwd=tmp_path) as second:
+                ports.append(port_of(said(second, "metrics at")))
+                wait_for_crawlers(tmp_path / "one", 2)
+                for port, machine in zip(ports, ("", "second"), strict=True):
+                    status, text = asked(port)
+                    assert status == 200
+                    assert re.search(rf'archiver_crawler_info{{.*machine="[^"]*{machine}[^"]*"', text), text
+                gate.open()
+                for process in (first, second):
+                    code, err = ended(process)
+                    assert code == ExitCode.DONE, err
 
 
 def test_settings_are_those_of_all_machines(tmp_path: Path, address: str) -> None:

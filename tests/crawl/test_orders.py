@@ -313,6 +313,32 @@ def test_a_crawl_is_stopped_from_another_terminal_and_goes_on_later(tmp_path: Pa
     assert [json.loads(line)["verb"] for line in did("orders", "--json", cwd=tmp_path).splitlines()] == ["stop"] * 2
 
 
+def test_stop_returns_when_the_directory_is_free_for_the_next_run(tmp_path: Path, way: tuple[str, ...]) -> None:
+    """A request under way delays the end of the run, and then the delivery of an event, which locks it again."""
+    late, told = Gate(), Gate()
+    site = {
+        "/": ok(page("Home", ["/late"])),
+        "/late": Answer((late, *ok(page("late", [])).pieces)),  # type: ignore[misc]
+        "/hook": Answer((told, b"HTTP/1.1 204 No Content\r\n\r\n")),
+    }
+    with RawServer(site) as server:
+        on = ("--on", "crawl-ended", server.url("/hook"))
+        with running("crawl", *OPTIONS, *way, *on, server.url(), cwd=tmp_path) as process:
+            late.arrived.wait()
+            with running("stop", "c", cwd=tmp_path) as stopping:
+                assert stopping.stdout is not None
+                assert stopping.stdout.readline() == "stopping: no request starts; those under way end\n"
+                late.open()
+                told.arrived.wait()
+                assert stopping.poll() is None
+                told.open()
+                assert ended(stopping) == (ExitCode.DONE, "")
+            ran = archiver("resume", "c", cwd=tmp_path)
+            assert ran.returncode == ExitCode.DONE, ran.stderr
+            code, err = ended(process)
+    assert code == ExitCode.STOPPED, err
+
+
 def test_a_second_order_to_stop_cuts_what_is_under_way(tmp_path: Path, way: tuple[str, ...]) -> None:
     gate = Gate()
     never = Answer((gate, *ok(page("late", [])).pieces))  # type: ignore[misc]
@@ -320,7 +346,7 @@ def test_a_second_order_to_stop_cuts_what_is_under_way(tmp_path: Path, way: tupl
         words = ("crawl", *OPTIONS, *way, "--drain-timeout", "3600", "--timeout", "3600", server.url())
         with running(*words, cwd=tmp_path) as process:
             gate.arrived.wait()
-            assert did("stop", cwd=tmp_path) == "stopping: no request starts; those under way end\n"
+            assert did("stop", "--no-wait", cwd=tmp_path) == "stopping: no request starts; those under way end\n"
             assert did("note", "it hangs", cwd=tmp_path) == "noted\n"
             assert did("stop", "--now", cwd=tmp_path) == "stopping: requests under way are cut\n"
             code, err = ended(process)

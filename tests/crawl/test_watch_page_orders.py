@@ -201,6 +201,35 @@ def test_urls_are_added_and_tried_again_and_the_crawl_is_stopped(tmp_path: Path)
     assert states(tmp_path / "c")[server.url("/site/gate")] == "waiting"
 
 
+def test_what_is_held_as_a_trap_is_released_from_the_page(tmp_path: Path) -> None:
+    items = {f"/item/{number}": ok(page("Item", [f"/item/{number + 1}"])) for number in range(60)}
+
+    async def steps(room: Watching, server: RawServer) -> None:
+        crawl = str(room.crawls[0]["id"])
+        async with shown(room, tmp_path / "profile") as seen:
+            await seen.view(crawl, "refusals")
+            await seen.sees("document.querySelector('tbody .a-act button')")
+            assert await seen.text("tbody .a-url") == server.url("/item/N")
+            assert await seen.text("tbody .a-count") == "1"
+            async with answered(seen, "1 URL released"):
+                await seen.choose("Release…")
+                await seen.sees("document.querySelector('dialog[open]')?.textContent.includes('1 URL like')")
+                await seen.choose("Release them")
+            await seen.sees("document.querySelector('.view').textContent.includes('Nothing is held.')")
+
+    with RawServer({"/": ok(page("Home", ["/item/0"])), **items}) as server:
+        options = ("-o", "c", *QUICK, "--trap-budget", "20")
+        ran = archiver("crawl", *options, server.url(), cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        before = len(server.log)
+        (held,) = (url for url, state in states(tmp_path / "c").items() if state == "held")
+        with watching("c", cwd=tmp_path) as room:
+            asyncio.run(steps(room, server))
+        assert states(tmp_path / "c")[held] == "waiting"
+        assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
+        assert server.url(server.log.targets()[before]) == held
+
+
 CHANGES = """[...document.querySelectorAll('main button, dialog[open] button')].map(each => each.textContent.trim())
     .filter(each => !/^(Reload|Close|Copy|Dismiss|Keys|Show.*|Freeze|Follow.*)$/.test(each) && !each.includes('//'))"""
 

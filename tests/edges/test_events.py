@@ -15,13 +15,27 @@ from archiver.frontier.events.notes import MOST_OF_SITES, EventCrawl, EventNotes
 from archiver.frontier.orders.table import NewOrder, Verb
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Event, ExitCode, FileState, Hop, NewUrl, Settlement
+from archiver.tools.report.report import ended_json
 from fixtures.archives import rows
 from fixtures.queued_urls import SEEDS, two_hosts, waiting
 
 SH, HOOK = Receiver(KINDS, "./all.sh"), Receiver((EventKind.CRAWL_ENDED, EventKind.FILE_CLOSED), "https://example.org/")
-CRAWL = EventCrawl("c", "machine")
+CRAWL = EventCrawl("c", "machine", ended_json)
 CLOSED = FileState("a.warc.gz", 100, closed=True, digest="sha256:00")
 NOTE = "trap-budget: 1100: http://h0.example/calendar/N"
+AGAIN, PATTERN = "archiver retry DIR", "http://h0.example/calendar/N"
+FINDINGS = [
+    *(("seeds", f"http://h1.example/{page} failed: connect, gone", "", True) for page in range(4)),
+    ("seeds", "http://h1.example/4 failed: connect, gone", f"{AGAIN} && archiver resume DIR", True),
+    ("pages", "5 pages: 5 no response (connect)", f"{AGAIN} && archiver resume DIR", True),
+    (
+        "held",
+        f"2 URLs are held: {PATTERN} looks endless (trap-budget: 1100), such as http://h0.example/calendar/1",
+        f"{AGAIN} --held {PATTERN} && archiver resume DIR",
+        True,
+    ),
+    ("waiting", "5 URLs are waiting", "archiver resume DIR --max-urls 0", False),
+]
 FAILED, WORKED = TryResult(delivered=False, text="status 503"), TryResult(delivered=True, text="status 204")
 
 
@@ -94,6 +108,15 @@ def test_each_event_is_written_once_with_its_fields(crawl_folder: Path) -> None:
             "excluded": 0,
             "held": 2,
             "waiting": 5,
+            "grade": "bad",
+            "headline": "No seed gave a usable answer; 5 of 5 pages gave no usable answer and 2 URLs are held as "
+            "suspected traps.",
+            "trouble": True,
+            "failures": {"connect": 5},
+            "findings": [
+                {"topic": topic, "message": message, "command": command, "trouble": trouble}
+                for topic, message, command, trouble in FINDINGS
+            ],
         },
     }
     assert len(found) == len(KINDS)

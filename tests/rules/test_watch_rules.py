@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from archiver.collection.crawl_log import LogLine
 from archiver.collection.layout import Layout
 from archiver.config.option_types import PATTERN, Pattern
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.frontier.database import schema_script
+from archiver.policy.quotas import Quotas
 from archiver.policy.url_forms import likeness
-from archiver.tools.watch.guard import Attempts, Origin, RefusedError
+from archiver.tools.watch.guard import LIFE, Asking, Attempts, Guard, Origin, RefusedError
 from archiver.tools.watch.patterns import ProblemScan, patterns, regex_of, suggestions
 from archiver.tools.watch.reading import MOST, ListQuery, hosts, queue, urls
 from archiver.tools.watch.tail import AT_ONCE, KEPT, WAITING, LogTail, Stream, Viewer, line_json, tidy
@@ -243,6 +245,27 @@ def test_failures_are_counted_for_each_address_and_for_all() -> None:
     attempts.check("a")
 
 
+def test_a_session_ends_when_it_is_not_used() -> None:
+    now = [1000.0]
+
+    async def run() -> None:
+        guard = Guard(Origin("http", frozenset(("w.example",))), None, lambda: now[0])
+        number = await guard.log_in({"token": guard.token}, "127.0.0.1", "")
+        asking = Asking("GET", "/api/crawls", "w.example", session=number)
+        for _ in range(3):  # each request makes it last
+            now[0] += LIFE
+            assert guard.session(asking).role is Role.OPERATOR
+        now[0] += LIFE + 1
+        for ask in (guard.session, guard.operator):
+            with pytest.raises(RefusedError) as refused:
+                ask(asking)
+            assert refused.value.status == 401
+        again = await guard.log_in({"token": guard.token}, "127.0.0.1", number)
+        assert guard.session(Asking("GET", "/", "w.example", session=again)).used == now[0]
+
+    asyncio.run(run())
+
+
 @pytest.fixture(name="large", scope="module")
 def database_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl with more rows than an answer has."""
@@ -288,6 +311,10 @@ def test_lists_are_pages_that_go_on_where_the_last_one_ended(large: Path) -> Non
                 after = answer["next"]
             assert len(found) == len(set(found)) == 1201
             assert found[0] == first
+        for robots, shown in (("obey", ("robots.txt", "unknown")), ("ignore", ("", "ignored"))):
+            quotas = Quotas(SettingsByHost(with_values(Settings(), {"robots": robots})))
+            (row,) = hosts(db, ListQuery(search="h0001."), None, time.time(), quotas=quotas)["rows"]
+            assert (row["why"], row["robots"]) == shown
         queued, after = list[int](), ""
         while after is not None:
             answer = queue(db, ListQuery(host="https://h0001.example", after=after))

@@ -1,18 +1,37 @@
 """`archiver stop`: end the run of a crawl in order, from any terminal."""
 
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
+from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command
 from archiver.cli.orders.giving import give_and_print
+from archiver.collection.lock import HolderWatch
+from archiver.collection.named_crawl import check_holds_crawl
 from archiver.frontier.orders.table import NOW, Verb
 from archiver.model import ExitCode
 
+LOOK_EVERY = 0.2  # seconds
 
-def stop(place: Path | str, *, now: bool) -> ExitCode:
-    """End the run of the crawl at *place*; *now*: cut requests under way."""
-    return give_and_print(place, Verb.STOP, (NOW,) if now else ())
+
+def stop(place: Path | str, *, now: bool, wait: bool) -> ExitCode:
+    """End the run of the crawl at *place* and, with *wait*, return when it has ended; *now*: cut requests under way."""
+    arguments = (NOW,) if now else ()
+    if not wait:
+        return give_and_print(place, Verb.STOP, arguments)
+    crawl = named_crawl(place)
+    check_holds_crawl(crawl)
+    with ExitStack() as stack:
+        watch = None if crawl.layout is None else HolderWatch(crawl.layout.directory)
+        if watch is not None:
+            stack.callback(watch.close)
+        code = give_and_print(place, Verb.STOP, arguments)
+        while not (watch is None or watch.has_ended(time.monotonic())) or crawl.runs_elsewhere():
+            time.sleep(LOOK_EVERY)
+    return code
 
 
 COMMAND = define_command(
@@ -22,11 +41,16 @@ COMMAND = define_command(
 
     Within seconds no request starts any more, in all its processes and on all its machines. Requests under way end, for
     --drain-timeout at most; then everything is committed, and the run ends with exit code 4. archiver resume continues
-    it. The command returns as soon as the crawl has taken the order up. An order to stop is for this run only: a crawl
+    it. The command waits for that end; Ctrl+C ends the waiting only. An order to stop is for this run only: a crawl
     that shall stay at rest over archiver resume is paused, by archiver pause.
     """,
     [
         crawl_argument(),
+        click.Option(
+            ["--wait/--no-wait"],
+            default=True,
+            help="Return when the run has ended, or as soon as the crawl has taken the order up. [default: --wait]",
+        ),
         click.Option(
             [NOW], is_flag=True, help="Cut requests under way, as a second Ctrl+C does. Their URLs stay queued."
         ),

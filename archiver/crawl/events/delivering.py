@@ -25,7 +25,7 @@ from archiver.fetch.webhook import key_of
 from archiver.frontier.address import host_name
 from archiver.frontier.events import deliveries
 from archiver.frontier.events.deliveries import DELIVERED, EVERY_RUN, GIVEN_UP, DueDelivery, TryResult
-from archiver.frontier.events.notes import EventCrawl, EventNotes
+from archiver.frontier.events.notes import EventCrawl, EventNotes, ReadResult, no_result
 from archiver.frontier.sqlite import SqliteFrontier
 
 LOOK_EVERY = 1.0  # seconds
@@ -50,9 +50,9 @@ class Sent(NamedTuple):
     left: int
 
 
-def event_notes(settings: Settings, directory: Path) -> EventNotes:
-    """Return what writes the events down that *settings* ask for."""
-    return EventNotes(settings.events.on, EventCrawl(directory.absolute().name, host_name()))
+def event_notes(settings: Settings, directory: Path, result: ReadResult | None = None) -> EventNotes:
+    """Return what writes the events down that *settings* ask for; *result* reads what the event of the end holds."""
+    return EventNotes(settings.events.on, EventCrawl(directory.absolute().name, host_name(), result or no_result))
 
 
 def attempts_of(settings: Settings, secrets: Secrets, machine: str) -> list[WithAttempts]:

@@ -1,8 +1,8 @@
 """What a crawl does when its disk gets full: it stops in order, or pauses until there is room (--on-low-disk).
 
 A pause is an order that the crawl gives itself, so it survives whatever orders survive, and `archiver orders` lists it
-with the reason. The crawl goes on by itself only if it has paused itself: a pause of a person stays. If a person lets
-it go on although the disk is low, it does, down to the last reserve.
+with the reason, which no person gives. The crawl goes on by itself only if it has paused itself: a pause of a person
+stays. If a person lets it go on although the disk is low, it does, down to the last reserve.
 """
 
 import asyncio
@@ -12,14 +12,21 @@ from collections.abc import Callable
 from archiver.clock import Clock
 from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
 from archiver.config.settings import SettingsByHost
+from archiver.crawl.processes import NUMBER
 from archiver.frontier.address import host_name
-from archiver.frontier.orders.table import NewOrder, Verb
+from archiver.frontier.orders.table import NewOrder, Order, Verb
 from archiver.frontier.port import Frontier
 from archiver.policy.schedule import Schedule
 
+ALONE = "archiver"  # gives the orders of a single crawler
 ROOM = 1.25  # of the floor: a paused crawl goes on when so much is free, so that it does not pause again at once
 
 log = logging.getLogger(__name__)
+
+
+def _machine(who: str) -> str:
+    """Return the name of the machine of a crawler, without the number of the crawler."""
+    return who.rpartition("@")[0].rpartition(NUMBER)[0]
 
 
 class LowDisk:
@@ -34,7 +41,7 @@ class LowDisk:
         self._clock = clock
         self._settings = settings
         self._shared = name != ""
-        self._who = f"{name or 'archiver'}@{host_name()}"
+        self._who = f"{name or ALONE}@{host_name()}"
         self._warned = False  # we have paused because of the shortage that there is
 
     async def keep(self, end: Callable[[str], None], cut: Callable[[], None]) -> None:
@@ -63,11 +70,17 @@ class LowDisk:
                 self._warned = True
                 await self._give(Verb.PAUSE, low, "paused: no request starts; those under way end")
                 log.warning("%s; the crawl pauses until there is room, or archiver go", low)
-        elif latest.who == self._who:
+        elif self._is_own(latest):
             self._warned = bool(low)  # a person may let the crawl go on all the same
             if not self._space.shortage(ROOM):
                 await self._give(Verb.GO, "there is room on the disk again", "the crawl goes on")
                 log.warning("there is room on the disk again; the crawl goes on")
+
+    def _is_own(self, order: Order) -> bool:
+        """Return True if a crawler of this machine has given *order*, maybe in a run with another number of them."""
+        name, _, host = order.who.rpartition("@")
+        ours = not self._shared or name == ALONE or _machine(order.who) == _machine(self._who)
+        return bool(order.arguments) and host == host_name() and ours
 
     async def _give(self, verb: Verb, why: str, answer: str) -> None:
         new = NewOrder(verb, (why,), self._who, self._clock.now())

@@ -17,7 +17,7 @@ from typing import Any
 
 from archiver.config.event_settings import DATA_FIELDS, EventKind, Receiver
 from archiver.frontier import hosts, outcomes, retry
-from archiver.frontier.connection import Connection
+from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.orders import table
 from archiver.frontier.orders.table import NewOrder, Verb
 from archiver.humanize import iso
@@ -37,6 +37,12 @@ SEEDS = "SELECT count(*) FROM seeds"
 BLOCKED = "SELECT count(*) FROM hosts WHERE paused = 1 AND blocked_since > 0"
 
 Act = Callable[[Connection, int], int | None]  # on a host
+ReadResult = Callable[[Reader], Mapping[str, object]]  # the report's part of `crawl-ended`
+
+
+def no_result(_db: Reader) -> Mapping[str, object]:
+    """Return the result of a crawl that writes no report."""
+    return {"grade": "", "headline": "", "trouble": False, "failures": {}, "findings": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class EventCrawl:
 
     collection: str  # name of its folder
     machine: str
+    result: ReadResult = no_result
 
 
 class EventNotes:
@@ -76,7 +83,8 @@ class EventNotes:
         if EventKind.CRAWL_ENDED in self._wanted:
             ending = {"exit_code": int(code), "verdict": ExitCode(code).name.lower(), "reason": reason[:LONGEST]}
             seeds = {"seeds": _number(db, SEEDS), "blocked_hosts": _number(db, BLOCKED)}
-            self._note(db, EventKind.CRAWL_ENDED, str(_number(db, RUN)), {**ending, **seeds, **_counts(db)})
+            data = {**ending, **seeds, **_counts(db), **self._crawl.result(db)}
+            self._note(db, EventKind.CRAWL_ENDED, str(_number(db, RUN)), data)
 
     def settled(self, db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState]) -> None:
         """Note the files that are closed and the patterns that are held, now that a batch is written."""

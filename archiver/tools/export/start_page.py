@@ -76,8 +76,8 @@ def _entry(heading: str, address: str, path: str, file: PlannedFile | None, titl
 
 
 def _part(about: str, entries: list[ExportedEntry], number: int, parts: int) -> Iterator[str]:
-    folder = files("archiver.tools.export")
-    style, script = (folder.joinpath(name).read_text("utf-8") for name in ("start_page.css", "start_page.js"))
+    folder = files("archiver.tools")
+    style, script = (folder.joinpath(name).read_text("utf-8") for name in ("start_page.css", "export/start_page.js"))
     yield (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Archive</title>'

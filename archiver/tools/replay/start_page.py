@@ -26,7 +26,7 @@ MOST_WORDS = 200  # characters of a filter
 SEARCH = "pywb-search"  # in a query: pywb's own page
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 _SAFE = ":/?&=%+,;@!$'()*~[]|"  # in the path of a link
-_STYLE = Path(__file__).with_name("start_page.css")
+_STYLE = Path(__file__).parents[1] / "start_page.css"  # of exports too
 
 
 @contextmanager

@@ -27,6 +27,8 @@ from archiver.tools.report.plots import TimeSeries
 from archiver.tools.report.tables import TEXT_WIDTH, WIDTH, ReportTable, aligned
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
 
+MOST_FAILURES, MOST_FINDINGS = 20, 40  # in an event
+
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
@@ -146,6 +148,19 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "change_examples": summary.change_examples,
         "failures": dict(summary.failures),
         "seeds": [{**asdict(seed), "problem": verdict.seed_problem(seed)} for seed in summary.seeds],
+    }
+
+
+def ended_json(db: Reader, quotas: Quotas = NO_QUOTAS) -> dict[str, Any]:
+    """Return the result of the crawl in *db*, whose run has ended, as JSON data of limited size for an event."""
+    summary = read_summary(db, quotas=quotas)
+    findings = summary.verdict.findings
+    return {
+        "grade": summary.headline.grade.value,
+        "headline": summary.headline.text,
+        "trouble": summary.verdict.trouble,
+        "failures": dict(summary.failures[:MOST_FAILURES]),
+        "findings": [verdict.finding_json(each, summary.style) for each in findings[:MOST_FINDINGS]],
     }
 
 

@@ -135,7 +135,7 @@ class _HostRow(NamedTuple):
             return "asleep, next probe" if self.probe else "retry-after", self.not_before
         if self.due is not None and self.due > now:
             return "retry", self.due
-        return "" if self.robots == "known" else "robots.txt", None
+        return "" if self.robots == "known" or quota.ignores_robots else "robots.txt", None
 
 
 def hosts(db: Reader, asked: ListQuery, live: Json | None, now: float, *, quotas: Quotas = NO_QUOTAS) -> Json:
@@ -169,7 +169,7 @@ def _host(row: Sequence[Any], live: Json, quota: Allowance, now: float) -> Json:
         "until": until,
         "why": shown(why or live.get("why") or ""),
         "slowed": shown(limits.slowed(throttle)),
-        "robots": host.robots,
+        "robots": "ignored" if quota.ignores_robots else host.robots,
         "blocked": bool(quota.block),
         "failing_since": host.failing or None,
     }
