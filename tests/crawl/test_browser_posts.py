@@ -89,21 +89,26 @@ def test_posts_are_sent_once_and_replayed(tmp_path: Path, site: RawServer) -> No
     assert first.count(b"\r\nAccept: ") == first.count(b"\r\nAccept: application/json\r\n") == 1
     assert first.count(b"\r\nX-Of-User: ") == first.count(b"\r\nX-Of-User: 1\r\n") == 1
     assert b"\r\nReferer: " + site.url().encode() in first
-    verified(tmp_path)
-    looked = archiver("look", "c", cwd=tmp_path)
+    check_replays(tmp_path, site)
+
+
+def check_replays(folder: Path, site: RawServer) -> None:
+    """The page looks as on the site in pywb and in replayweb.page, and no request fails."""
+    verified(folder)
+    looked = archiver("look", "c", cwd=folder)
     assert looked.returncode == ExitCode.DONE, looked.stdout
-    assert archiver("pack", "c", "-o", "c.wacz", cwd=tmp_path).returncode == ExitCode.DONE
+    assert archiver("pack", "c", "-o", "c.wacz", cwd=folder).returncode == ExitCode.DONE
 
     async def replayed() -> None:
-        async with browser.opened(tmp_path / "profile") as shown:
+        async with browser.opened(folder / "profile") as shown:
             live = await look(shown, site.url(), site.url())
             site.routes, site.otherwise = {}, keep(NOT_FOUND)
-            with archiver_replay(tmp_path / "c") as wayback:
+            with archiver_replay(folder / "c") as wayback:
                 viewer = Viewer(wayback.root, wayback.address, f"{wayback.root}static/")
                 found = await compared(shown, viewer, site.url(), live, patience=0)
                 assert (found.failed, found.outside) == ([], [])
             try:
-                async with hosted(tmp_path / "c.wacz") as host:
+                async with hosted(folder / "c.wacz") as host:
                     viewer = Viewer(host.root, host.address, f"{host.root}replay/static/")
                     found = await compared(shown, viewer, site.url(), live, patience=0)
                     assert (found.failed, found.outside) == ([], [])
@@ -111,6 +116,30 @@ def test_posts_are_sent_once_and_replayed(tmp_path: Path, site: RawServer) -> No
                 pytest.skip(f"passed in pywb; replayweb.page: {reason}")
 
     asyncio.run(replayed())
+
+
+VALUES = """<!doctype html><title>Values</title><div id=app></div><script>
+const bodies = [
+    { a: null, b: 1 }, { a: true, b: [false, null, true] }, { c: { d: 1.0, e: 2.5, f: -3 }, list: [1, null, "x"] },
+    { a: "\u00e9 & #", b: 0, n: 12345678901 }, [{ q: null, v: { after: null } }, { q: "x" }],
+]
+const start = async () => {
+    for (const body of bodies) for (const type of ["application/json", "text/plain"]) {
+        const asked = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": type } }
+        const text = await (await fetch("/" + "values", asked)).text()
+        document.getElementById("app").append(text, document.createElement("br"))
+    }
+}
+start()
+</script>"""
+
+
+@pytest.mark.replay
+def test_values_that_are_no_text_have_the_keys_of_the_replays(tmp_path: Path) -> None:
+    """The numbers, booleans and nulls of JSON are written as in JavaScript."""
+    with RawServer({"/": ok(VALUES)}, otherwise=posted) as site:
+        crawled(tmp_path, site.url(), "--browser", "auto")
+        check_replays(tmp_path, site)
 
 
 ASKING = """<!doctype html><title>Headers</title><div id=app></div><script>
