@@ -68,6 +68,7 @@ class Replayed:
     missing: tuple[str, ...]
     volatile: int
     lost: tuple[str, ...]  # URLs in the archive that the replay does not rewrite
+    elsewhere: tuple[str, ...]  # URLs of hosts in the real web, which nothing could fetch
 
 
 def replayed(pages: Iterable[JudgedPage]) -> Replayed:
@@ -79,6 +80,7 @@ def replayed(pages: Iterable[JudgedPage]) -> Replayed:
         tuple(sorted({url for page in found for url in page.missing})),
         len({url for page in found for url in page.volatile}),
         tuple(sorted({url for page in found for url in page.lost})),
+        tuple(sorted({url for page in found for url in page.elsewhere})),
     )
 
 
@@ -243,6 +245,7 @@ def main() -> None:
             for viewer, one in (("pywb", each.pywb), ("replayweb.page", each.replayweb)):
                 if one is not None:
                     lacks = f"lacks {one.missing[:9]}, {one.volatile} volatile, not rewritten {one.lost[:3]}"
+                    lacks += f", of other hosts {one.elsewhere[:3]}" if one.elsewhere else ""
                     print(f"    {viewer}: {one.whole} of {each.pages}, {lacks}", file=sys.stderr, flush=True)
         outcomes += found
         given.results.parent.mkdir(parents=True, exist_ok=True)
