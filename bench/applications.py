@@ -37,6 +37,7 @@ from fixtures.replay_judge import JudgedPage, judged_in_pywb, judged_in_replaywe
 OPTIONS = ("-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0", "--allow-private", "127.0.0.2")
 DONE = (0, 8)
 MOST_ROUNDS = 8
+PATIENCE = 3600.0  # seconds for one run, on a machine that has other work
 FOUND = 7  # the exit code of `look` when something is missing
 FIRST = "plain"  # the way that the second one begins with
 RESULTS = Path("build/bench/applications.json")
@@ -53,6 +54,7 @@ class Outcome:
     seconds: float
     rounds: tuple[int, ...] = ()  # of each page that was shown, or of all of them together, until nothing came any more
     sockets: int = 0  # of the browser, which has no network
+    routeless: int = 0  # times that it looked for a route, of which there is none
     looks: int = 0  # at its sockets
     pywb: "Replayed | None" = None
     replayweb: "Replayed | None" = None
@@ -86,7 +88,7 @@ def replayed(pages: Iterable[JudgedPage]) -> Replayed:
 
 def crawled(folder: Path, urls: list[str], *options: str) -> tuple[int, ...]:
     """Crawl *urls* into *folder*; no rounds."""
-    ran = archiver("crawl", *urls, *OPTIONS, *options, cwd=folder)
+    ran = archiver("crawl", *urls, *OPTIONS, *options, cwd=folder, timeout=PATIENCE)
     assert ran.returncode in DONE, ran.stderr[-500:]
     return ()
 
@@ -104,11 +106,11 @@ def shown(folder: Path, urls: list[str]) -> tuple[int, ...]:
 def looked(folder: Path, urls: list[str]) -> tuple[int, ...]:
     """Go on with the crawl of *folder* until `look` finds nothing that could be fetched; return how often it did."""
     for number in range(MOST_ROUNDS):
-        ran = archiver("look", "c", "--fetch", *urls, cwd=folder)
+        ran = archiver("look", "c", "--fetch", *urls, cwd=folder, timeout=PATIENCE)
         if ran.returncode != FOUND or "to continue: " not in ran.stdout:
             assert ran.returncode in (0, FOUND), ran.stderr[-500:]
             return (number,)
-        assert archiver("resume", "c", cwd=folder).returncode in DONE
+        assert archiver("resume", "c", cwd=folder, timeout=PATIENCE).returncode in DONE
     return (MOST_ROUNDS,)
 
 
@@ -145,6 +147,7 @@ def measured(application: Application, ways: Iterable[str], folder: Path, *, jud
                 except AssertionError as error:
                     outcome = replace(outcome, fault=str(error))
             outcome = replace(outcome, sockets=sockets.number, looks=sockets.looks)
+            outcome = replace(outcome, routeless=sum(sockets.routeless.values()))
             spent = time.monotonic() - began
             outcomes.append(replace(outcome, seconds=spent, requests=len(server.log) - before))
     return [judgement(each, folder, urls) if judged and not each.fault else each for each in outcomes]

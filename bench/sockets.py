@@ -14,11 +14,8 @@ from typing import Self
 
 EVERY = 0.2  # seconds between two looks
 LISTS = ("tcp", "tcp6", "udp", "udp6", "udplite", "raw", "raw6", "packet")
-ATTEMPTS = {  # counters of /proc/net/snmp
-    "Ip": ("OutRequests", "OutNoRoutes"),
-    "Tcp": ("ActiveOpens",),
-    "Udp": ("OutDatagrams",),
-}
+OPENED = {"Ip": ("OutRequests",), "Tcp": ("ActiveOpens",), "Udp": ("OutDatagrams",)}  # counters of /proc/net/snmp
+ROUTELESS = {"Ip": ("OutNoRoutes",)}  # looks for a route, of which there is none
 
 
 @dataclass
@@ -28,7 +25,8 @@ class BrowserSockets:
     looks: int = 0  # at a namespace
     namespaces: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)  # lines that name a socket
-    attempts: dict[str, int] = field(default_factory=dict)  # to connect or to send, by namespace
+    opened: dict[str, int] = field(default_factory=dict)  # connections begun and packets sent, by namespace
+    routeless: dict[str, int] = field(default_factory=dict)  # looks for a route in vain, by namespace
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
@@ -44,8 +42,8 @@ class BrowserSockets:
 
     @property
     def number(self) -> int:
-        """Sockets seen open, and attempts to connect or to send."""
-        return len(self.seen) + sum(self.attempts.values())
+        """Sockets seen open, connections begun and packets sent."""
+        return len(self.seen) + sum(self.opened.values())
 
     def _watch(self) -> None:
         own = Path("/proc/self/ns/net").readlink()
@@ -62,7 +60,8 @@ class BrowserSockets:
     def _look(self, space: str, folder: Path) -> None:
         for name in LISTS:
             self.seen.update(f"{space} {name} {line}" for line in (folder / name).read_text().splitlines()[1:])
-        self.attempts[space] = attempts((folder / "snmp").read_text())
+        counters = (folder / "snmp").read_text()
+        self.opened[space], self.routeless[space] = total(counters, OPENED), total(counters, ROUTELESS)
         self.namespaces.add(space)
         self.looks += 1
 
@@ -74,11 +73,12 @@ def is_ours(process: int) -> bool:
     return process == os.getpid()
 
 
-def attempts(counters: str) -> int:
-    """Return the attempts in the text of /proc/net/snmp: a line of names, then one of numbers, for each protocol."""
+def total(counters: str, wanted: dict[str, tuple[str, ...]]) -> int:
+    """Return the sum of the *wanted* counters of /proc/net/snmp: for each protocol a line of names, then of numbers."""
     lines = [line.split() for line in counters.splitlines()]
-    total = 0
-    for names, numbers in zip(lines[::2], lines[1::2], strict=True):
-        wanted = ATTEMPTS.get(names[0].rstrip(":"), ())
-        total += sum(int(number) for name, number in zip(names, numbers, strict=True) if name in wanted)
-    return total
+    return sum(
+        int(number)
+        for names, numbers in zip(lines[::2], lines[1::2], strict=True)
+        for name, number in zip(names, numbers, strict=True)
+        if name in wanted.get(names[0].rstrip(":"), ())
+    )

@@ -93,8 +93,8 @@ def test_headers_for_a_url_that_waits_are_sent_or_named(tmp_path: Path, site: Ra
     gate = Gate()
     held = message("200 OK", b"{}", content_type="application/json")
     name = "slow" if at_once == "1" else "early"
-    site.routes |= {"/": ok(WINDOW), "/slow": ok("{}", "application/json")}
-    site.routes[f"/{name}"] = Answer((held[:20], gate, held[20:]))
+    slow = {"/": ok(WINDOW), "/slow": ok("{}", "application/json"), f"/{name}": Answer((held[:20], gate, held[20:]))}
+    site.routes = {**site.routes, **slow}
     words = ("crawl", site.url(), *OPTIONS, "--browser", "auto", "--host-concurrency", at_once)
     with running(*words, cwd=tmp_path) as process:
         gate.arrived.wait()
