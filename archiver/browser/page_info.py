@@ -35,9 +35,12 @@ class ViewRecord(NamedTuple):
     block: bytes
 
 
-def records_of(viewed: "Viewed", captured: int, number: int) -> Iterator[ViewRecord]:
-    """Yield the records of a view, the view *number* of this page; *captured*: microseconds since the epoch."""
-    yield ViewRecord(PAGE_INFO + viewed.url, JSON_TYPE, _page_info(viewed, captured, number))
+def records_of(viewed: "Viewed", captured: int, number: int, late: int = 0) -> Iterator[ViewRecord]:
+    """Yield the records of a view, the view *number* of this page; *captured*: microseconds since the epoch.
+
+    *late*: the views in which it had to go on without an answer that came later.
+    """
+    yield ViewRecord(PAGE_INFO + viewed.url, JSON_TYPE, _page_info(viewed, captured, number, late))
     if viewed.text:
         yield ViewRecord(TEXT + viewed.url, TEXT_TYPE, viewed.text.encode("utf-8", "replace"))
     if viewed.screenshot:
@@ -50,7 +53,7 @@ def page_of(target: str) -> str:
     return next((target.removeprefix(each) for each in kinds if target.startswith(each)), target)
 
 
-def _page_info(viewed: "Viewed", captured: int, number: int) -> bytes:
+def _page_info(viewed: "Viewed", captured: int, number: int, late: int) -> bytes:
     urls: dict[str, dict[str, Any]] = {}
     for asked, given in viewed.answered.items():
         _put(urls, asked, {"status": given.status, "mime": given.mime, "type": asked.kind.lower()})
@@ -64,6 +67,7 @@ def _page_info(viewed: "Viewed", captured: int, number: int) -> bytes:
         "ts": _date(captured),
         "title": printable(viewed.title, LONGEST_TITLE),
         "round": number,
+        "late": late,
         "urls": urls,
         "missing": [*missing],
         "live": [each for each in viewed.live if len(each) <= LONGEST_URL],

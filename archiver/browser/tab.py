@@ -25,6 +25,9 @@ TIMERS = 10.0  # seconds by which the clock of a page is put forward at the end
 LATE_REQUESTS = 100  # of a page meanwhile
 BUSY = 5.0  # seconds that a worker may compute before it is no longer waited for
 RELOADS = 2  # times that a page may load itself again, as many do once they have set a cookie
+READS_RATIO = """(frames => frames.some(each => {
+    try { return each[Symbol.for("archiver.world")]?.dense === true } catch { return false }  // of another origin
+}))([self, ...Array.from(self.frames ?? []).slice(0, 20)])"""
 STALLED = 5.0  # seconds without a request after which a page is no longer waited for meanwhile
 REQUESTS: dict[str, Any] = {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]}
 ATTACH: dict[str, Any] = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
@@ -44,6 +47,7 @@ class ViewLimits:
     routes: int = 100  # behind the hash of the page's URL
     route_seconds: float = 10.0  # further time for each of them
     behaviours: BehaviourPlan = field(default_factory=BehaviourPlan)
+    dense: bool = True  # a page that reads how dense the screen is, is shown on a dense one too
 
     @property
     def all_seconds(self) -> float:
@@ -67,6 +71,7 @@ class PageTab:
     answer: Answer
     limits: ViewLimits
     second: int
+    ratio: int = 1  # pixels of the screen for each pixel of the page
     session: str = ""
     frame: str = ""  # the main frame
     url: str = ""  # of the page, without its fragment
@@ -99,7 +104,7 @@ class PageTab:
         await self._greet(self.session, "page")
         self.frame = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]["id"]
         self.world = IsolatedWorld(self.devtools, self.session, self.frame)
-        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": self.ratio, "mobile": False}
         await self.call("Emulation.setDeviceMetricsOverride", **size)
         await self.call("Emulation.setTimezoneOverride", timezoneId="UTC")
         await self.call("Emulation.setFocusEmulationEnabled", enabled=True)
@@ -163,6 +168,15 @@ class PageTab:
             if not reply.done() or "error" in reply.result():
                 self.others.discard(name)
             reply.cancel()
+
+    async def reads_ratio(self) -> bool:
+        """Return True if a script has read `devicePixelRatio`, so that the page may be another on a dense screen."""
+        sessions = (self.session, *self.others)
+        asked = [self.devtools.send("Runtime.evaluate", each, expression=READS_RATIO) for each in sessions]
+        done, late = await asyncio.wait(asked, timeout=BUSY)
+        for reply in late:
+            reply.cancel()
+        return any(reply.result().get("result", {}).get("result", {}).get("value") is True for reply in done)
 
     def _stir(self, *, news: bool = True) -> None:
         """Note that something happened; without *news*, it does not keep the page from being quiet."""
@@ -275,7 +289,7 @@ class PageTab:
         await asyncio.wait(replies)
 
     def _world(self) -> str:
-        return f"({WORLD})({self.second}, {json.dumps(self.captured)})"
+        return f"({WORLD})({self.second}, {json.dumps(self.captured)}, {self.ratio})"
 
     async def _answer(self, event: PageEvent, *, news: bool) -> None:
         self._stir(news=news)

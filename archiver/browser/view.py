@@ -7,13 +7,14 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archiver.browser.answers import Asked
 from archiver.browser.behaviours import Behaviours
 from archiver.browser.devtools import ROOT, BrowserGoneError, DevTools, DevToolsError, Events
 from archiver.browser.tab import ATTACH, Answer, Given, PageTab, ViewLimits
 
+DENSE = 2  # pixels of the screen for each pixel of the page in replayweb.page
 VIEWS = 200  # after which a new browser should be started: its memory grows
 FLAGS = (  # of a browser that shows pages
     "--headless",
@@ -46,6 +47,22 @@ class Viewed:
     behavior: str = ""  # the id of the user's behavior that ran
     faults: tuple[str, ...] = ()  # of the user's behaviors
     pictures: tuple[str, ...] = ()  # that the live document offers to other screens
+    reads_ratio: bool = False  # a script has read how dense the screen is
+    dense: frozenset[str] | None = None  # URLs that it asked for only on a dense screen; None: it was shown on none
+
+    def with_dense(self, other: "Viewed") -> "Viewed":
+        """Return this view, and what the page asked for in the *other* one, on a dense screen."""
+        before = {each.url for each in (*self.answered, *self.missing)}
+        return replace(
+            self,
+            answered={**other.answered, **self.answered},
+            missing=tuple(dict.fromkeys((*self.missing, *other.missing))),
+            live=tuple(dict.fromkeys((*self.live, *other.live))),
+            ended=self.ended or other.ended,
+            links=tuple(dict.fromkeys((*self.links, *other.links))),
+            pictures=tuple(dict.fromkeys((*self.pictures, *other.pictures))),
+            dense=frozenset(each.url for each in (*other.answered, *other.missing)) - before,
+        )
 
 
 class BrowserViews:
@@ -82,18 +99,28 @@ class BrowserViews:
     async def view(
         self, url: str, second: int, answer: Answer, limits: ViewLimits, *, screenshot: bool = False
     ) -> Viewed:
-        """Show the page *url*, captured at *second* since the epoch. Raises `DevToolsError`."""
-        events: Events = asyncio.Queue()
+        """Show the page *url*, captured at *second* since the epoch. Raises `DevToolsError`.
+
+        If a script reads how dense the screen is, and the limits allow it, show it once more on a dense one.
+        """
+        tab = PageTab(self._devtools, asyncio.Queue(), answer, limits, second)
+        found = await self._view(url, tab, screenshot=screenshot)
+        if not found.reads_ratio or not limits.dense or found.ended:
+            return found
+        dense = PageTab(self._devtools, asyncio.Queue(), answer, limits, second, DENSE)
+        return found.with_dense(await self._view(url, dense))
+
+    async def _view(self, url: str, tab: PageTab, *, screenshot: bool = False) -> Viewed:
+        """Show the page *url* in *tab*, in a browser context of its own."""
         context = (await self._devtools.call("Target.createBrowserContext", disposeOnDetach=True))["browserContextId"]
-        self._contexts[context] = events
+        self._contexts[context] = tab.events
         try:
             await self._devtools.call("Browser.setDownloadBehavior", behavior="deny", browserContextId=context)
-            tab = PageTab(self._devtools, events, answer, limits, second)
             await tab.open(context)
             return await _View(tab, url).show(screenshot=screenshot)
         finally:
             del self._contexts[context]
-            self._devtools.stop_listening(events)
+            self._devtools.stop_listening(tab.events)
             with suppress(DevToolsError):
                 await self._devtools.call("Target.disposeBrowserContext", browserContextId=context)
 
@@ -109,6 +136,7 @@ class _View:
         self._links: dict[str, None] = {}
         self._pictures: dict[str, None] = {}
         self._picture = b""
+        self._reads_ratio = False
 
     async def show(self, *, screenshot: bool) -> Viewed:
         """Take all steps, until the page is quiet or a limit is reached."""
@@ -133,7 +161,8 @@ class _View:
         asked = tab.answered, tuple(tab.missing), tuple(tab.live)
         links = tuple(dict.fromkeys((*self._links, *self._behaviours.links)))
         own = self._behaviours.ran, tuple(self._behaviours.faults), tuple(self._pictures)
-        return Viewed(self._url, self._title, *asked, tab.ended, links, self._text, self._picture, *own)
+        found = Viewed(self._url, self._title, *asked, tab.ended, links, self._text, self._picture, *own)
+        return replace(found, reads_ratio=self._reads_ratio)
 
     async def _steps(self, *, screenshot: bool) -> None:
         tab = self._tab
@@ -149,6 +178,7 @@ class _View:
         await self._follow_routes()
         await tab.pass_time()
         await self._collect()
+        self._reads_ratio = await tab.reads_ratio()
 
     async def _collect(self) -> None:
         """Note the links and the pictures of the document as it is now."""

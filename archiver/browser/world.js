@@ -1,6 +1,7 @@
 // The world that pywb and replayweb.page give a page: chance with a seed, and a clock that began when it was captured.
-// Called as world(seconds, captured): the second of the page's capture, and of other documents by URL.
-(seconds, captured) => {
+// Called as world(seconds, captured, ratio): the second of the page's capture, that of other documents by URL, and the
+// pixels of the screen for each pixel of the page: one in pywb, two in replayweb.page. It notes if a script reads them.
+(seconds, captured, ratio) => {
     const here = typeof location === "undefined" ? "" : location.href.split("#")[0]
     const start = captured[here] ?? seconds
     const kept = Symbol.for("archiver.world")
@@ -56,5 +57,9 @@
         container.addEventListener = container.removeEventListener = () => {}
         Object.defineProperty(navigator, "serviceWorker", { get: () => container })
     }
-    if (typeof document !== "undefined") Object.defineProperty(globalThis, "devicePixelRatio", { get: () => 1 })
+    const get = () => {
+        begin.dense = true
+        return ratio
+    }
+    if (typeof document !== "undefined") Object.defineProperty(globalThis, "devicePixelRatio", { get })
 }

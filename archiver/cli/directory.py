@@ -23,7 +23,7 @@ from archiver.config.event_settings import STDERR
 from archiver.config.secret_settings import with_changed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier.address import address_of
+from archiver.frontier.address import address_of, machine_of
 from archiver.humanize import printable
 from archiver.storage import OPEN, storage, sync_folder
 
@@ -309,6 +309,20 @@ def check_one_machine(layout: Layout) -> None:
                 f"{layout.directory}: {', '.join(names)} have crawled together, and their archives cannot be crawled "
                 f"again as one yet; start a new crawl with --dedup-from {quote(str(layout.directory))}"
             )
+
+
+def other_machines(layout: Layout) -> list[str]:
+    """Return the names of the machines with captures of the same crawl that are not in the directory.
+
+    Raises `ConfigError` or `ArchiveError` if the database, which knows of them, cannot be read.
+    """
+    if not layout.address.exists():
+        return []
+    from archiver.frontier import machines
+
+    own = machine_of(layout.database)
+    with NamedCrawl.in_directory(layout.directory).read() as db:
+        return [each.name for each in machines.accounts(db) if each.name != own and each.warcs]
 
 
 def check_same_frontier(layout: Layout, settings: Settings) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from archiver.cli.directory import other_machines
 from archiver.cli.get import iso_timestamp, open_holdings, parse_url
 from archiver.cli.options import (
     EACH_LINE,
@@ -26,10 +27,8 @@ from archiver.cli.terminal import results, say
 from archiver.collection.dates import date_range
 from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings, names
-from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import machines
-from archiver.frontier.address import machine_of
+from archiver.frontier.address import address_of, machine_of
 from archiver.humanize import plural, printable, volume
 from archiver.model import ExitCode
 from archiver.warc.cdxj import IndexEntry, is_revisit
@@ -87,15 +86,13 @@ def _tell_of_other_machines(layout: Layout) -> None:
     own = machine_of(layout.database)
     only = f"archiver: these are the captures of {own} only"
     try:
-        crawl = NamedCrawl.in_directory(layout.directory)
-        with crawl.read() as db:
-            others = [each.name for each in machines.accounts(db) if each.name != own and each.warcs]
+        others = other_machines(layout)
     except (ConfigError, ArchiveError, ModuleNotFoundError):  # received from others, or the server is away
         say(f"{only}; its database, which knows of others, cannot be read")
         return
     if others:
         has = plural(len(others), "has", "have")
-        whole = f"archiver index {quote(crawl.address)} -o whole, then archiver ls whole"
+        whole = f"archiver index {quote(address_of(layout.database))} -o whole, then archiver ls whole"
         say(f"{only}; {printable(', '.join(others), MAX_NAMES)} {has} others; to list all: {whole}")
 
 

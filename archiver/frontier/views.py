@@ -49,6 +49,7 @@ _NOTE = """
 UPDATE urls SET note = CASE note WHEN '' THEN '' ELSE note || '; ' END || CAST(:note AS TEXT)
 WHERE url = :url AND state = 'archived' AND note NOT LIKE :known
 """
+_WAITS_AT = "SELECT host FROM urls WHERE url = ? AND state = 'waiting'"
 _ALL_UNSENT = """
 SELECT count(*), coalesce(min(urls.url), '') FROM asks JOIN urls ON urls.id = asks.url
 WHERE urls.state = 'archived' AND urls.note LIKE ?
@@ -168,9 +169,15 @@ def states(db: Connection, addresses: Collection[str]) -> dict[str, State]:
 
 
 def add_links(db: Connection, found: Sequence[Found], ask: Ask | None = None) -> Counter[int]:
-    """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for the link."""
+    """Queue links that a view has found; return the number of new URLs by host. *ask*: what is sent for the link.
+
+    A host without new URLs is among them if one that waits got its *ask*: it may be handed out without it.
+    """
     hosts, _ = url_queue.add_links(db, found)
     links.save_asks(db, ((new.url, ask) for new, _ in found))
+    if ask is not None:
+        waiting = (host for new, _ in found for (host,) in db.rows(_WAITS_AT, (new.url,)))
+        hosts.update(dict.fromkeys(waiting, 0))
     return hosts
 
 

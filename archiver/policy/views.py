@@ -108,6 +108,7 @@ class ViewSample:
         self._fruitful: set[str] = set()  # patterns with a view that brought something
         self._barren: Counter[str] = Counter()  # views that brought nothing, by host, since one that did
         self._left_out: Counter[str] = Counter()  # pages in a row, by host
+        self._dense: Counter[str] = Counter()  # views on a dense screen too, by pattern, since one that brought URLs
 
     def takes(self, host: str, shape: str, need: ViewNeed) -> bool:
         """Return True if a page of *host* with the pattern *shape* is to be shown; count it as shown or left out."""
@@ -143,6 +144,15 @@ class ViewSample:
             return False
         self._fruitful.add(shape)
         return True
+
+    def takes_dense(self, shape: str) -> bool:
+        """Return True if a page that reads how dense the screen is, is to be shown on a dense one too."""
+        return self._every or self._dense[self._known(shape)] < FIRST
+
+    def ended_dense(self, shape: str, *, brought: bool) -> None:
+        """Learn from a view on a dense screen; *brought*: the page asked there for URLs that the crawl did not know."""
+        shape = self._known(shape)
+        self._dense[shape] = 0 if brought else self._dense[shape] + 1
 
     def _known(self, shape: str) -> str:
         return shape if shape in self._shown or len(self._shown) < MAX_PATTERNS else ""

@@ -1,8 +1,9 @@
 """The keys of responses to requests with a body.
 
 A query is appended to the URL of the key, so that each body has its own key. The query has the values of a form or of
-JSON, or else the body in base64, cut at 4096 characters. It is exactly what cdxj-indexer writes and replayweb.page
-looks up. Pure, linear; nothing but `asked_of` raises. Source: "CDX for non-GET requests".
+JSON, or else the body in base64, cut at 4096 characters. pywb and replayweb.page look it up. cdxj-indexer writes
+numbers, booleans and nulls of JSON as Python does, so that neither finds them. Pure, linear; nothing but `asked_of`
+raises. Source: "CDX for non-GET requests".
 """
 
 import base64
@@ -108,7 +109,14 @@ def _gather(value: Any, name: str, values: dict[str, str], repeated: dict[str, i
         if name in values:
             repeated[name] = repeated.get(name, 1) + 1
             name = f"{name}.{repeated[name]}_"
-        values[name] = str(value)
+        values[name] = _text(value)
+
+
+def _text(value: Any) -> str:
+    """Return a value of JSON as JavaScript writes it."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def asked_url(ask: Ask) -> str | None:

@@ -160,3 +160,22 @@ def test_modules_in_the_page_and_import_maps(tmp_path: Path) -> None:
         "added": bare,
     }
     assert (errors, failed) == ([], [])
+
+
+CLASSIC = f"""{SAY}
+const pattern = /(?:exports|import(?:\\s+static)?)\\s+[a-z]+/
+const text = 'import ("/never.js") and ' + "an import (of 'things')"
+import("./near.js").then(near => say("there", [pattern.test("import static a"), text.length > 9, near.where].join(" ")))
+"""
+
+
+def test_what_only_looks_like_an_import_breaks_no_classic_script(tmp_path: Path) -> None:
+    """The real one is resolved against the URL of the script."""
+    answers = {
+        f"{HOME}/a/page": ("text/html", b"<!doctype html><script src='/deep/er/classic.js' async></script>"),
+        f"{HOME}/deep/er/classic.js": ("text/javascript", CLASSIC.encode()),
+        f"{HOME}/deep/er/near.js": ("text/javascript", SCRIPTS["/deep/er/near.js"].encode()),
+    }
+    with archiver_replay(held(tmp_path / "c", answers)) as wayback:
+        found, errors, failed = shown(wayback, tmp_path / "profile", f"{HOME}/a/page", ["there"])
+    assert (found, errors, failed) == ({"there": "true true /deep/er/near.js1"}, [], [])

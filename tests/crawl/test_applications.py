@@ -62,3 +62,17 @@ def test_the_judge_names_what_is_missing(tmp_path: Path) -> None:
     (page,) = judged_in_pywb(tmp_path / "c", urls, tmp_path / "profile")
     assert [url.partition("/api/")[2] for url in page.missing] == ["items?page=1&per_page=10"]
     assert not page.whole
+
+
+def test_replayweb_page_asks_for_a_module_of_an_import_map_at_a_wrong_address(tmp_path: Path) -> None:
+    """Not our fault: the archive has the module where the map says. See docs/explanation/replay.md."""
+    (url,) = crawled(APPLICATIONS["modules"], tmp_path, "--browser", "auto")
+    (page,) = judged_in_pywb(tmp_path / "c", [url], tmp_path / "pywb")
+    assert (page.missing, page.fault) == ((), "")
+    assert archiver("get", "c", f"{url}modules/views/list.js", cwd=tmp_path).returncode == ExitCode.DONE
+    assert archiver("pack", "c", "-o", "c.wacz", cwd=tmp_path).returncode == ExitCode.DONE
+    try:
+        (page,) = judged_in_replayweb(tmp_path / "c", [url], tmp_path / "replayweb")
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+    assert page.missing == (f"{url.partition(':')[2]}views/list.js",)

@@ -97,6 +97,28 @@ def test_the_world_is_that_of_the_replay() -> None:
     assert (soon, epoch, zone, same, ratio) == (True, 0, 0, True, 1)
 
 
+DENSE = """<script>
+    const name = devicePixelRatio > 1 ? "dense" : "plain"
+    fetch("/" + name + "/" + devicePixelRatio + "/" + matchMedia("(min-resolution: 2dppx)").matches)
+</script>"""
+
+
+@pytest.mark.parametrize("inner", ["", "<iframe src='/frame'></iframe>"])
+def test_a_page_that_reads_how_dense_the_screen_is_is_shown_on_two(inner: str) -> None:
+    """pywb gives a page one pixel of the screen for each of its own, and replayweb.page two."""
+    pages = {PAGE: html(inner or DENSE), f"{PAGE}frame": html(DENSE)}
+    found = viewed(pages)
+    assert [each.url.removeprefix(PAGE) for each in found.missing] == ["plain/1/false", "dense/2/true"]
+    assert found.dense == frozenset({f"{PAGE}dense/2/true"})
+    once = viewed(pages, replace(PATIENT, dense=False))
+    assert [each.url.removeprefix(PAGE) for each in once.missing] == ["plain/1/false"]
+
+
+def test_other_pages_are_shown_once() -> None:
+    found = viewed({PAGE: html("<script>fetch('/a')</script>")})
+    assert (len(found.missing), found.dense) == (1, None)
+
+
 HOSTILE = {
     "a loop": ("<script>while (true) {}</script>", "2 seconds"),
     "dialogs": ("<script>while (true) alert(confirm(prompt(1)))</script>", "2 seconds"),

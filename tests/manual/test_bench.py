@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fixtures.command import ROOT, environment
+from fixtures.command import ENDS_WITH_US, ROOT, environment
 from fixtures.devtools import needs_chromium, needs_namespace
 
 CASES = ("cpu", "latency", "memory", "hosts", "large", "fairness", "readers", "start")
@@ -77,6 +78,46 @@ def test_a_recorder_like_browsertrix_has_another_clock_and_chance_than_the_repla
     assert found["random-ids", "recorder"] == (0, 5)
     assert "| all, pywb " in ran.stdout
     assert "| all, replayweb.page " in ran.stdout
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@needs_chromium
+@needs_namespace
+def test_rounds_and_sockets_are_counted(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    ran = bench("applications.py", "wasm", "--ways", "auto", "--no-replay", "--results", str(results))
+    assert ran.returncode == 0, ran.stderr
+    (outcome,) = json.loads(results.read_text())["outcomes"]
+    assert (outcome["rounds"], outcome["sockets"], outcome["looks"] > 0) == ([1], 0, True)
+    assert re.search(r"^\| rounds: median, 95 %, most +\| 1, 1, 1 \(of 1\)", ran.stdout, re.MULTILINE)
+
+
+REPLAYS = """
+import sys, threading
+from pathlib import Path
+from fixtures.handmade_warc import Collection
+from fixtures.pywb_server import archiver_replay
+Collection(Path(sys.argv[1]))
+with archiver_replay(Path(sys.argv[1])) as wayback:
+    print(wayback.port, flush=True)
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.replay
+@pytest.mark.skipif(not ENDS_WITH_US, reason="needs setpriv")
+def test_a_measurement_that_is_killed_leaves_no_replay(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", REPLAYS, str(tmp_path / "c")]
+    with subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        process.kill()
+    while True:  # it listens until the kernel has ended it
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            break
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc")

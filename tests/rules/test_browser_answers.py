@@ -101,7 +101,7 @@ def test_records_of_a_view() -> None:
     }
     missing = (Asked("http://a/no", "GET", "Fetch"),)
     viewed = Viewed("http://a/", "A\x00b", told, missing, ("wss://a/",), "60 seconds", (), "text", b"\xff\xd8")
-    info, text, picture = records_of(viewed, 1_700_000_000_123_456, 2)
+    info, text, picture = records_of(viewed, 1_700_000_000_123_456, 2, 1)
     assert [each.uri for each in (info, text, picture)] == [
         "urn:pageinfo:http://a/",
         "urn:text:http://a/",
@@ -115,6 +115,7 @@ def test_records_of_a_view() -> None:
         "ts": "2023-11-14T22:13:20.123Z",
         "title": "A\\x00b",
         "round": 2,
+        "late": 1,
         "urls": {
             "http://a/": {"status": 200, "mime": "text/html", "type": "document"},
             "http://a/api?__wb_method=POST&b=1": {"status": 404, "mime": "text/plain", "type": "xhr"},

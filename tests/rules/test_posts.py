@@ -1,5 +1,6 @@
 """Requests of scripts: which POST may be sent, with which headers, and the URL by which each is known."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -153,3 +154,24 @@ def test_what_is_no_request_of_ours(request_bytes: bytes) -> None:
 
 def test_a_form_is_secret_unless_a_script_sent_it() -> None:
     assert FormPost(b"", "", "").secret
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text('aé& #"', max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_the_values_of_json_are_those_of_pywb(value: object) -> None:
+    inputrequest = pytest.importorskip("pywb.warcserver.inputrequest", reason="needs pywb")
+    body = json.dumps(value).encode()
+    theirs = inputrequest.MethodQueryCanonicalizer("POST", "application/json", len(body), io.BytesIO(body))
+    query, looked_up = parts_of(Ask(TARGET, "application/json", body))
+    assert (query or "") == (theirs.query or "")
+    assert looked_up == theirs.append_query(TARGET)

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archiver.cli.directory import check_files_are_here, dedup_from
+from archiver.cli.directory import check_files_are_here, dedup_from, named_crawl
 from archiver.cli.get import open_holdings, parse_url
-from archiver.cli.look.fetching import UrlState, queue, states
+from archiver.cli.look.fetching import UrlState, check_all_is_here, queue, states
 from archiver.cli.options import complete_urls, define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, results, say
 from archiver.collection.layout import Layout
 from archiver.collection.lookup import Holdings
 from archiver.collection.settings_file import read_settings
+from archiver.config.addresses import DATABASE
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import totals
@@ -51,6 +52,11 @@ class LookRequest:
     browser: str
     tabs: int
     output: Path | None
+    crawl: str | None  # the address of its frontier, for a directory with the captures of all its machines
+
+    def place(self, directory: Path) -> Path | str:
+        """Return the crawl of *directory*."""
+        return self.crawl or directory
 
 
 def look(directory: Path, request: LookRequest) -> ExitCode:
@@ -70,6 +76,8 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
         )
     _check_changeable(directory, request)
     check_files_are_here(directory)
+    if not directory.is_file():
+        check_all_is_here(directory)
     options = _options(request, command)
     found = LookFindings()
     with ExitStack() as stack:
@@ -84,11 +92,11 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
         if stored:
             name = asyncio.run(store_views(directory, _settings(directory), stored))
             say(f"archiver: {count(len(stored), 'record')} of views stored in {name}")
-    known = states(directory, found.missing.values())
+    known = states(request.place(directory), found.missing.values())
     _write_table(_table_path(directory, request), found, known)
     results(_lines(directory, request, chosen, found, known))
     if request.fetch and found.lasting:
-        result(queue(directory, found.lasting, known))
+        result(queue(request.place(directory), found.lasting, known))
     return ExitCode.FAULTS if found.lasting or found.unfinished else ExitCode.DONE
 
 
@@ -108,7 +116,17 @@ def _options(request: LookRequest, browser: Sequence[str]) -> "LookOptions":
 
 def _check_changeable(directory: Path, request: LookRequest) -> None:
     """Refuse to change what holds no crawl."""
-    given = {"--fetch": request.fetch, "--records": request.records, "--screenshots": request.screenshots}
+    if request.crawl:
+        if directory.is_file() or Layout(directory).has_frontier():
+            raise ConfigError(
+                f"--crawl is for a directory that archiver index ADDRESS has made; {directory} is another"
+            )
+        named_crawl(request.crawl)
+    given = {
+        "--fetch": request.fetch and not request.crawl,
+        "--records": request.records,
+        "--screenshots": request.screenshots,
+    }
     option = next((name for name, wanted in given.items() if wanted), "")
     if option and (directory.is_file() or not Layout(directory).has_frontier()):
         raise ConfigError(f"{option}: {directory} holds no crawl, so it cannot be changed")
@@ -160,16 +178,16 @@ def _chosen(holdings: Holdings, directory: Path, request: LookRequest) -> "Chose
                 raise ConfigError(f"{directory} holds no capture of {printable(address, MAX_URL)}{hint}")
             pages.append(page)
         return ChosenPages(tuple(pages), 0)
-    chosen = choose(holdings, _seeds(directory), 0 if request.every else EACH)
+    chosen = choose(holdings, _seeds(request.place(directory)), 0 if request.every else EACH)
     if not chosen.pages:
         raise ConfigError(f"{directory} holds no page to look at")
     return chosen
 
 
-def _seeds(directory: Path) -> list[str]:
-    if directory.is_file() or not Layout(directory).has_frontier():
+def _seeds(place: Path | str) -> list[str]:
+    if isinstance(place, Path) and (place.is_file() or not Layout(place).has_frontier()):
         return []
-    with totals.open_totals(directory) as db:
+    with totals.open_totals(place) as db:
         return [seed.url for seed in totals.seeds(db)]
 
 
@@ -223,8 +241,9 @@ def _lines(
     yield from _listed("live only", [f"{address}  on {page}" for address, page in found.live.items()])
     yield from _listed("behaviors", [f"{fault}, on {page}" for fault, page in found.faults.items()])
     yield from _listed("cut short", [f"{page}: {why}" for page, why in found.unfinished])
-    if found.lasting and not request.fetch and Layout(directory).has_frontier():
-        yield f"next       archiver look {quote(str(directory))} --fetch   # queue what is missing"
+    if found.lasting and not request.fetch and (request.crawl or Layout(directory).has_frontier()):
+        of = f" --crawl {quote(request.crawl)}" if request.crawl else ""
+        yield f"next       archiver look {quote(str(directory))}{of} --fetch   # queue what is missing"
 
 
 def _patterns(missing: "Iterable[MissingUrl]", known: dict[str, UrlState]) -> list[str]:
@@ -249,6 +268,13 @@ def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
         yield f"           and {len(lines) - SHOWN} more"
 
 
+def _address(text: str) -> str:
+    try:
+        return str(DATABASE.parse(text))
+    except ConfigError as error:
+        raise ConfigError(f"--crawl: {error}") from None
+
+
 def _run(directory: Path, **chosen: Any) -> int:
     return look(directory, LookRequest(**chosen))
 
@@ -268,6 +294,12 @@ COMMAND = define_command(
         click.Argument(["urls"], nargs=-1, metavar="[URL]...", shell_complete=complete_urls),
         click.Option(["--all", "every"], is_flag=True, help="Look at all pages."),
         click.Option(["--fetch"], is_flag=True, help="Queue what is missing; archiver resume fetches it."),
+        click.Option(
+            ["--crawl"],
+            metavar="ADDRESS",
+            type=_address,
+            help="Queue it in this crawl, whose machines have captured what is in DIR (archiver index ADDRESS -o DIR).",
+        ),
         click.Option(
             ["--records"],
             is_flag=True,

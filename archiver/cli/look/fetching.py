@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archiver import url
 from archiver.ask import Ask
-from archiver.cli.directory import named_crawl, resume_hint
+from archiver.cli.directory import named_crawl, other_machines, resume_hint
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import check_changeable, crawl_lock
 from archiver.config.settings import Settings
+from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import url_lookup
-from archiver.frontier.address import SharedFrontier
+from archiver.frontier.address import SharedFrontier, address_of
 from archiver.frontier.links import Found
 from archiver.frontier.port import Selection
-from archiver.humanize import count, printable
+from archiver.humanize import count, plural, printable
 from archiver.model import Hop, Link, Refusal, State
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from archiver.tools.look.look import MissingUrl
 
 MAX_REASONS = 5
+MAX_NAMES = 500  # characters of the names of machines
 AGAIN = (State.FAILED, State.HELD)  # an excluded URL stays so: robots.txt or a rule forbids it
 
 
@@ -40,12 +42,28 @@ class UrlState:
     state: State | None = None  # None: it was refused
 
 
-def states(directory: Path, missing: "Iterable[MissingUrl]") -> dict[str, UrlState]:
-    """Return what the crawl in *directory* knows about URLs; those that it does not know are left out."""
-    if directory.is_file() or not Layout(directory).has_frontier():
+def check_all_is_here(directory: Path) -> None:
+    """Refuse a directory with the captures of one machine of several: views would miss what the others have."""
+    try:
+        others = other_machines(Layout(directory))
+    except (ConfigError, ArchiveError, ModuleNotFoundError):  # received from others, or the server is away
+        return
+    if others:
+        has = plural(len(others), "has", "have")
+        address = quote(address_of(Layout(directory).database))
+        raise ConfigError(
+            f"{directory} holds only what this machine has captured; {printable(', '.join(others), MAX_NAMES)} {has} "
+            f"other captures. To look at all: archiver index {address} -o whole; bring the WARC files into "
+            f"whole/archive (archiver store fetch whole); archiver look whole --crawl {address}"
+        )
+
+
+def states(place: Path | str, missing: "Iterable[MissingUrl]") -> dict[str, UrlState]:
+    """Return what the crawl at *place* knows about URLs; those that it does not know are left out."""
+    if isinstance(place, Path) and (place.is_file() or not Layout(place).has_frontier()):
         return {}
     found: dict[str, UrlState] = {}
-    with named_crawl(directory).read() as db:
+    with named_crawl(place).read() as db:
         for each in missing:
             address = each.row
             if address is None:
@@ -76,11 +94,11 @@ class _Queued:
     unsent: int = 0  # requests that a crawl does not send
 
 
-def queue(directory: Path, missing: "Sequence[MissingUrl]", known: Mapping[str, UrlState]) -> str:
-    """Queue *missing* in the crawl in *directory*; return what was done, in words."""
+def queue(place: Path | str, missing: "Sequence[MissingUrl]", known: Mapping[str, UrlState]) -> str:
+    """Queue *missing* in the crawl at *place*; return what was done, in words."""
     import asyncio
 
-    crawl = named_crawl(directory)
+    crawl = named_crawl(place)
     settings = check_changeable(crawl)
     with crawl_lock(crawl) as running:
         done = asyncio.run(_queue(crawl.frontier, settings, missing, known))
@@ -91,7 +109,7 @@ def queue(directory: Path, missing: "Sequence[MissingUrl]", known: Mapping[str, 
     for address, rule in list(done.refused.items())[:MAX_REASONS]:
         text += f"\nnot queued: {printable(address, 500)}: {printable(rule, 200)}"
     if len(done.refused) > MAX_REASONS:
-        text += f"\nand {len(done.refused) - MAX_REASONS} more; see: archiver explain {quote(str(directory))} URL"
+        text += f"\nand {len(done.refused) - MAX_REASONS} more; see: archiver explain {quote(str(place))} URL"
     return text
 
 

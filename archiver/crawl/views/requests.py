@@ -174,6 +174,10 @@ class PageRequests:
             await self._compare(address, ask)
         return None if told is None else part_of(asked, told)
 
+    def brought_by(self, addresses: Iterable[str]) -> bool:
+        """Return True if the crawl had not known one of *addresses*."""
+        return any(url.canonical(each) in self.new for each in addresses)
+
     async def _compare(self, address: str, ask: Ask) -> None:
         """Note the headers of *ask* that were not sent for *address*, because it was asked for without them before.
 

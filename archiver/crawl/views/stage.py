@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 from archiver import url
 from archiver.browser.behavior_files import check_behaviors, read_behaviors
@@ -115,6 +116,7 @@ class PageViews:
         self._active: set[int] = set()  # rows of the pages that are shown now
         self._before: dict[int, set[str]] = {}  # URLs that a page asked for when it was shown last
         self._confirmed: Counter[str] = Counter()  # pages by pattern
+        self._late: Counter[int] = Counter()  # views that had to go on without an answer, by page
         self._crashed: set[int] = set()
         self._faults: set[str] = set()  # of behaviors, that were named
 
@@ -207,13 +209,17 @@ class PageViews:
             await requests.add_links(viewed.links, viewed.pictures)
             waiting = await requests.still_waiting()
             self._report(viewed.faults)
+            if viewed.dense is not None:
+                self._sample.ended_dense(shape, brought=requests.brought_by(viewed.dense))
         self._learn(page, requests)
         lacking = {each for each in requests.unanswered | waiting if not self._volatile.covers(each)}
         to_confirm = bool(requests.new) and self._confirmed[shape] < CONFIRMED
         self._confirmed[shape] += to_confirm
-        again = viewed is not None and due.rounds + 1 < MAX_ROUNDS and (bool(waiting & lacking) or to_confirm)
+        late = bool(waiting & lacking)
+        self._late[page] += late
+        again = viewed is not None and due.rounds + 1 < MAX_ROUNDS and (late or to_confirm)
         if viewed is not None and not again and self._writer is not None:
-            await self._writer.store(records_of(viewed, due.captured, due.rounds + 1))
+            await self._writer.store(records_of(viewed, due.captured, due.rounds + 1, self._late.pop(page)))
         title = printable(viewed.title, MAX_TITLE) if viewed is not None else ""
         cut = printable(viewed.ended if viewed is not None else why, MAX_ENDED)
         result = ViewResult(page, shape, not again, requests.brought, len(lacking), title, cut)
@@ -226,6 +232,10 @@ class PageViews:
         await self._frontier.save_views((result,))
         if self._sample.ended(url.origin(due.claim.url), shape, brought=bool(requests.brought)):
             await self._frontier.take_back_views(shape)
+
+    def limits(self, due: DueView, usual: ViewLimits) -> ViewLimits:
+        """Return the limits of the view of *due*."""
+        return usual if self._sample.takes_dense(due.pattern) else replace(usual, dense=False)
 
     def _report(self, faults: Iterable[str]) -> None:
         """Name *faults* of the user's behaviors, each once."""
@@ -298,7 +308,8 @@ class _Tabs:
         requests = PageRequests(due, self._context)
         try:
             captured = due.captured // MICRO
-            viewed = await views.view(due.claim.url, captured, requests.answer, self._limits, screenshot=self._pictures)
+            limits = self._stage.limits(due, self._limits)
+            viewed = await views.view(due.claim.url, captured, requests.answer, limits, screenshot=self._pictures)
         except BrowserGoneError:
             await self._stage.crashed(due, requests)
             raise

@@ -118,16 +118,20 @@ class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
                 yield start, end, self.replace(match)
 
 
+_BASE = "____archiver_base__"  # the URL of a classic script
+
+
 class ScriptRewriter(JSWombatProxyRewriter):  # type: ignore[misc] # pywb has no types
     """Rewrites a classic script, which may import modules."""
 
     def __init__(self, rewriter: UrlRewriter, extra_rules: Any = None) -> None:
-        base = (
-            literal(rewriter.wburl.url) if rewriter.wburl.mod == "js_" else "document.baseURI"
-        )  # as written in a page
-        wombat = f"____wb_rewrite_import__({base},"
-        rule = (r"(?<![\w$.\"'`])import\s*\((?![^()]{0,200}\)\s*\{)", lambda _text, _rewriter: wombat, 0)
+        # No quotation marks and no slashes there: what looks like an import may be in a string or a regular expression.
+        of_file = rewriter.wburl.mod == "js_"  # else: as written in a page
+        wombat = f"____wb_rewrite_import__({_BASE if of_file else 'document.baseURI'},"
+        rule = (r"(?<![\w$.\"'`])import\s*\((?!\?|[^()]{0,200}\)\s*\{)", lambda _text, _rewriter: wombat, 0)
         super().__init__(rewriter, extra_rules=[*(extra_rules or []), rule])
+        if of_file:
+            self.first_buff += f"const {_BASE} = {literal(rewriter.wburl.url)};"
 
 
 class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
