@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from archiver.cli.directory import named_crawl, resume_hint, with_file_paths
+from archiver.cli.config.named_files import with_file_paths
+from archiver.cli.directory import named_crawl, resume_hint
 from archiver.cli.options import crawl_argument, define_command, seed_lists_option
 from archiver.cli.terminal import result
 from archiver.collection.orders.add import add_seeds

@@ -4,12 +4,9 @@ A command calls them before it writes anything.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from archiver import url
 from archiver.cli.terminal import complain
@@ -19,12 +16,9 @@ from archiver.collection.lock import holder
 from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.collection.settings_file import read_settings
 from archiver.config.addresses import DATABASE_SCHEMES
-from archiver.config.event_settings import STDERR
-from archiver.config.secret_settings import with_changed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.address import address_of, machine_of
-from archiver.humanize import printable
 from archiver.storage import OPEN, storage, sync_folder
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
@@ -206,60 +200,6 @@ def _hint(file: Path) -> str:
     return f"; to import it into a collection: archiver import {quote(str(file))}"
 
 
-def check_named_files(directory: Path, settings: Settings, given: Mapping[str, Any], *, trusted: bool) -> None:
-    """Refuse files and secrets of this machine that crawl.toml names, unless this user named them for this collection.
-
-    *given* are the settings that the user gives now; *trusted*: all of crawl.toml may be followed.
-    """
-    from archiver.collection.named_files import archive_use, file_uses, secret_uses, store_uses, strangers, way_uses
-
-    if trusted:
-        return
-    layout = Layout(directory)
-    archives = {} if "dedup_from" in given else {archive_use(path): path for path in settings.dedup.dedup_from}
-    if unknown := [archives[use] for use in strangers(layout, archives)]:
-        shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
-        raise ConfigError(
-            f"{layout.settings}: dedup-from: you have not named {printable(unknown[0], 1000)} for this "
-            f"collection on this machine; if you trust both, name it: {shown}; otherwise delete it from the file"
-        )
-    now = with_values(Settings(), {**given, "seeds": settings.seeds})
-    uses = file_uses(with_file_paths(settings))
-    mine = file_uses(with_file_paths(now))
-    if foreign := strangers(layout, [use for use in uses if use not in mine]):
-        shown = printable(" ".join(uses[use] for use in foreign), 1000)
-        raise ConfigError(
-            f"{layout.settings}: you have not named {printable(foreign[0], 1000)} for this collection on "
-            f"this machine; if you trust it, name it: {shown}; otherwise delete it from the file"
-        )
-    if (store := settings.warc.store) and "store" not in given and strangers(layout, store_uses(settings)):
-        raise ConfigError(
-            f"{layout.settings}: you have not named the store {printable(store, 1000)} for this collection on this "
-            f"machine; to copy the archive there, add --store {quote(store)}; otherwise delete it from the file"
-        )
-    own = {*secret_uses(now), *way_uses(now)}
-    if foreign := strangers(layout, [use for use in secret_uses(settings) if use not in own]):
-        raise ConfigError(
-            f"{layout.settings}: you have not named this for this collection on this machine, and it decides who gets "
-            f"your secrets: {printable('; '.join(foreign), 1000)}; if you trust it, add --trust-settings; otherwise "
-            "delete it from the file"
-        )
-    check_receivers(layout, settings, now)
-
-
-def check_receivers(layout: Layout, settings: Settings, now: Settings) -> None:
-    """Refuse receivers of events, and logs, that are in crawl.toml, unless this user names them *now* or did before."""
-    from archiver.collection.named_files import event_uses, strangers
-
-    own = event_uses(now)
-    if foreign := strangers(layout, [use for use in event_uses(settings) if use not in own]):
-        raise ConfigError(
-            f"{layout.settings}: you have not named this for this collection on this machine, and it would run, send "
-            f"or write something: {printable('; '.join(foreign), 1000)}; if you trust it, run archiver resume with "
-            "--trust-settings; otherwise delete it from the file"
-        )
-
-
 def wait_for_server(address: str) -> None:
     """Wait until the server of the database at *address* can be reached: it may start together with this machine."""
     if not address:
@@ -334,23 +274,6 @@ def check_same_frontier(layout: Layout, settings: Settings) -> None:
             f"{layout.settings}: frontier: the crawl is in {here}; if it was moved: "
             f"archiver resume {quote(str(layout.directory))} --frontier ADDRESS"
         )
-
-
-def with_file_paths(settings: Settings) -> Settings:
-    """Return *settings* with absolute paths of files; one that is relative begins at the current folder."""
-    log_to = settings.events.log_to
-    hooks = settings.hooks.hooks and replace(settings.hooks.hooks, path=_absolute(settings.hooks.hooks.path))
-    log_to = log_to if log_to in ("", STDERR) else _absolute(log_to)
-    moved = with_values(settings, {"log_to": log_to, "hooks": hooks})
-    changes: dict[str, Callable[[Any], Any]] = {"client-cert": lambda cert: cert.moved(_absolute)}
-    return with_changed(moved, {**changes, "ca-file": _absolute, "behavior": _absolute})
-
-
-def _absolute(path: str) -> str:
-    try:
-        return str(Path(path).expanduser().absolute())
-    except RuntimeError:  # ~someone
-        raise ConfigError(f"{printable(path, 1000)}: there is no such home folder; write an absolute path") from None
 
 
 def dedup_from(directory: Path) -> list[Path]:

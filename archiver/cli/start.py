@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 
+from archiver.cli.config.named_files import check_named_files
 from archiver.cli.config.sources import (
     GivenSettings,
     check_disk_space,
@@ -32,7 +33,6 @@ from archiver.cli.directory import (
     check_frontier,
     check_idle,
     check_is_directory,
-    check_named_files,
     check_one_machine,
     check_resumable,
     check_same_frontier,

@@ -316,11 +316,7 @@ def _made(directory: Path, settings: Settings) -> Layout:
 
 
 def _recollection(
-    stack: AsyncExitStack,
-    settings: SettingsByHost,
-    layout: Layout,
-    frontier: Frontier,
-    rules: CurrentRules,
+    stack: AsyncExitStack, settings: SettingsByHost, layout: Layout, frontier: Frontier, rules: CurrentRules
 ) -> tuple[EarlierLookups | None, UndiscoveredUrls | None]:
     """Return the look-ups in earlier crawls of the collection, in a thread that *stack* ends."""
     if (memory := rules.memory) is None:

@@ -13,8 +13,9 @@ from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.frontier import totals
 from archiver.frontier.connection import Reader
 from archiver.policy.quotas import Quotas
-from archiver.tools.report import files, verdict
+from archiver.tools.report import files
 from archiver.tools.report.report import FinishedRun, read_summary, summary_lines
+from archiver.tools.report.seed_problems import seed_problem
 from fixtures import handmade_crawls
 from fixtures.growth import seconds
 
@@ -82,7 +83,7 @@ def test_recent_rate(db: Reader) -> None:
 
 
 def test_seeds(db: Reader) -> None:
-    assert [(seed.url, seed.followed, verdict.seed_problem(seed)) for seed in totals.seeds(db)] == [
+    assert [(seed.url, seed.followed, seed_problem(seed)) for seed in totals.seeds(db)] == [
         ("https://a.example/", 8, ""),
         ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
         ("https://gone.example/", 0, "failed: dns: no such host"),
@@ -93,7 +94,7 @@ def test_a_seed_that_leads_out_of_scope_is_named() -> None:
     seed = totals.SeedAccount(
         "https://a.example/", "archived", 302, "", "redirects to https://b.example/, which is outside the scope", 2
     )
-    assert verdict.seed_problem(seed) == (
+    assert seed_problem(seed) == (
         "redirects to https://b.example/, which is outside the scope; only its in-scope links are followed"
     )
 

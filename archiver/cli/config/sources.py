@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from archiver import url
+from archiver.cli.config.named_files import with_file_paths
 from archiver.cli.config.seeds import read_seeds
-from archiver.cli.directory import with_file_paths
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from archiver.cli.directory import check_receivers, named_crawl
+from archiver.cli.config.named_files import check_receivers
+from archiver.cli.directory import named_crawl
 from archiver.cli.options import EACH_LINE, crawl_argument, define_command, json_option
 from archiver.cli.terminal import result, results
 from archiver.collection.layout import Layout

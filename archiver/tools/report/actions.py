@@ -11,8 +11,9 @@ from archiver.frontier import totals
 from archiver.frontier.connection import Reader
 from archiver.frontier.totals import ProblemGroup, SeedAccount
 from archiver.humanize import count, printable
+from archiver.tools.report.seed_problems import has_failed
 from archiver.tools.report.tables import WIDTH
-from archiver.tools.report.verdict import EXCLUDED, FindingStyle, Verdict, filled, has_failed
+from archiver.tools.report.verdict import EXCLUDED, FindingStyle, Verdict, filled
 
 COLUMNS = ("reason", "urls", "example", "linked_from", "next_command")
 

@@ -31,6 +31,7 @@ from archiver.tools.report.report import (
     summary_json,
     summary_lines,
 )
+from archiver.tools.report.seed_problems import seed_problem
 from archiver.tools.report.tables import FirstRows, Part, Row, read_tables
 from archiver.tools.report.verdict import FindingStyle
 
@@ -191,7 +192,7 @@ def _lost(db: Reader, _found: Summary) -> Iterator[Row]:
 
 def _seeds(_db: Reader, found: Summary) -> Iterator[Row]:
     for seed in found.seeds:
-        yield seed.url, seed.state, seed.status or "", seed.followed, verdict.seed_problem(seed)
+        yield seed.url, seed.state, seed.status or "", seed.followed, seed_problem(seed)
 
 
 def _verdict(_db: Reader, found: Summary) -> Iterator[Row]:

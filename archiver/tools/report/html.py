@@ -22,6 +22,7 @@ from archiver.tools.report.actions import CrawlGrade
 from archiver.tools.report.broken_pages import BrokenPage
 from archiver.tools.report.plots import ReportPlot, TimeSeries
 from archiver.tools.report.report import CrawlReport, Summary
+from archiver.tools.report.seed_problems import seed_problem
 from archiver.tools.report.tables import Cell, ReportTable, is_number
 
 ROWS = 200  # per table; the JSON and the .tsv files have more
@@ -126,8 +127,7 @@ def _failed_seeds(summary: Summary) -> str:
         return ""
     command = next((each for each in summary.verdict.findings if each.topic == "seeds" and each.command), None)
     listed = "".join(
-        f"<li><b>{_escape(seed.url, WIDTH)}</b> {_escape(verdict.seed_problem(seed), WIDTH)}</li>"
-        for seed in failed[:SEEDS]
+        f"<li><b>{_escape(seed.url, WIDTH)}</b> {_escape(seed_problem(seed), WIDTH)}</li>" for seed in failed[:SEEDS]
     )
     more = (
         f'<p>{len(failed) - SEEDS:,} more are in <a href="#seeds">the table of seeds</a>.</p>' if failed[SEEDS:] else ""

@@ -24,6 +24,7 @@ from archiver.tools.report.actions import Headline, Problem
 from archiver.tools.report.broken_pages import BrokenPage
 from archiver.tools.report.crawl_part import WHOLE, CrawlPart
 from archiver.tools.report.plots import TimeSeries
+from archiver.tools.report.seed_problems import seed_problem
 from archiver.tools.report.tables import TEXT_WIDTH, WIDTH, ReportTable, aligned
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
 
@@ -147,7 +148,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "compared_with": summary.compared or None,
         "change_examples": summary.change_examples,
         "failures": dict(summary.failures),
-        "seeds": [{**asdict(seed), "problem": verdict.seed_problem(seed)} for seed in summary.seeds],
+        "seeds": [{**asdict(seed), "problem": seed_problem(seed)} for seed in summary.seeds],
     }
 
 
