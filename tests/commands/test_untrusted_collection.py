@@ -52,6 +52,7 @@ FILES = (
     "logs/crawl.log",
     "indexes/index.cdxj",
 )
+FIRST_FILE = "UPDATE warcs SET name = ? WHERE id = (SELECT min(id) FROM warcs)"
 INSIDE = ("archive/x.warc.gz", f"archive/x.warc.gz{OPEN}", "indexes/x.cdxj", "reports/x.txt.tmp", "damaged/x.part")
 
 
@@ -160,7 +161,7 @@ def test_a_database_cannot_name_a_file_outside(
 
 
 def test_verify_names_such_a_database(folder: Path, forks: Forks) -> None:
-    _sql(folder / "c", "UPDATE warcs SET name = '../../mine/secret.txt'", ())
+    _sql(folder / "c", FIRST_FILE, ("../../mine/secret.txt",))
     done = forks.archiver("verify", "c", cwd=folder)
     assert done.returncode == ExitCode.FAULTS
     assert "gives a file the name '../../mine/secret.txt'" in done.stdout
@@ -171,7 +172,7 @@ def test_an_earlier_crawl_cannot_name_one_either(folder: Path, forks: Forks) -> 
     earlier.mkdir(parents=True)
     for name in ("crawl.db", "crawl.toml"):
         shutil.copy(folder / "c" / name, earlier / name)
-    _sql(earlier, "UPDATE warcs SET name = '../../mine/secret.txt'", ())
+    _sql(earlier, FIRST_FILE, ("../../mine/secret.txt",))
     done = forks.archiver("resume", "c", cwd=folder)
     assert done.returncode == ExitCode.STORAGE
     assert "20200101000000/crawl.db gives a file the name" in done.stderr
@@ -196,8 +197,8 @@ def test_imports_cannot_name_one(folder: Path, forks: Forks, field: str) -> None
 @pytest.mark.parametrize("name", ["../../mine/secret.txt", "/etc/passwd", "..", "a\\u0000b"])
 def test_an_index_cannot_name_one(folder: Path, forks: Forks, command: str, name: str) -> None:
     index = folder / "c/indexes/index.cdxj"
-    (path,) = (folder / "c/archive").iterdir()
-    index.write_text(index.read_text().replace(path.name, name))
+    for path in (folder / "c/archive").iterdir():
+        index.write_text(index.read_text().replace(path.name, name))
     before = _everything(folder / "mine")
     url = json.loads(index.read_text().splitlines()[0].split(" ", 2)[2])["url"]
     words = ("get", "c", url) if command == "get" else COMMANDS[command]
