@@ -6,7 +6,7 @@ second at most. An order is one small row, and there are as many as people have 
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from archiver.frontier.connection import Connection
@@ -19,7 +19,7 @@ from archiver.policy.seed_scopes import Scopes
 P = ParamSpec("P")
 T = TypeVar("T")
 Row = TypeVar("Row")
-SHARE = 0.25  # of the time is spent on judging and writing; the rest is the crawl's
+SHARE = 1 / 3  # of the time is spent on judging and writing; the rest is the crawl's
 WRITTEN_AT_ONCE = 250  # rows of one transaction: some two milliseconds
 ASK_EVERY = 0.1  # seconds between two looks at an order that is not answered
 
@@ -45,12 +45,12 @@ class StoredOrders(Runs):
             order = await self._read(table.order, row)
         return order
 
-    async def _gently(self, work: Awaitable[T]) -> T:
-        """Wait for *work*, and leave processor, disk and database to the crawl for a multiple of the time it took."""
-        began = time.monotonic()
-        done = await work
-        await asyncio.sleep((time.monotonic() - began) * (1 / SHARE - 1))
-        return done
+    async def _read_gently(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
+        """Call *act* with the reading connection, then rest."""
+        spent: list[float] = []
+        found = await self._read(_timed(act, spent), *values, **named)
+        await _rest(spent)
+        return found
 
     async def _write_gently(
         self,
@@ -68,13 +68,15 @@ class StoredOrders(Runs):
         count = 0
         for first in range(0, len(rows), WRITTEN_AT_ONCE):
             some = rows[first : first + WRITTEN_AT_ONCE]
-            count += await self._gently(self._write_unsynced(act, some, *values, **named))
+            spent: list[float] = []
+            count += await self._write_unsynced(_timed(act, spent), some, *values, **named)
+            await _rest(spent)
         return count
 
     async def exclude(self, regex: str, matches: Callable[[str], bool]) -> int:
         """Exclude the waiting URLs that match *regex*, and return how many; *matches* says which do."""
         after = count = 0
-        while (page := await self._gently(self._read(excluding.page, excluding.WAITING, after, matches))).last:
+        while (page := await self._read_gently(excluding.page, excluding.WAITING, after, matches)).last:
             after = page.last
             count += await self._write_gently(excluding.exclude, [row for row, _ in page.found], regex)
         return count
@@ -82,7 +84,7 @@ class StoredOrders(Runs):
     async def put_first(self, matches: Callable[[str], bool]) -> int:
         """Let the waiting URLs that match go before all pages of their hosts, and return how many."""
         after = count = 0
-        while (page := await self._gently(self._read(excluding.page, excluding.WAITING, after, matches))).last:
+        while (page := await self._read_gently(excluding.page, excluding.WAITING, after, matches)).last:
             after = page.last
             count += await self._write_gently(excluding.put_first, [row for row, _ in page.found])
         return count
@@ -90,7 +92,7 @@ class StoredOrders(Runs):
     async def take_back(self, regex: str) -> int:
         """Let the URLs wait again that the rule *regex* has excluded, and return how many."""
         after = count = 0
-        while rows := await self._gently(self._read(excluding.excluded, regex, after)):
+        while rows := await self._read_gently(excluding.excluded, regex, after):
             after = rows[-1]
             count += await self._write_gently(excluding.take_back, rows)
         return count
@@ -98,10 +100,10 @@ class StoredOrders(Runs):
     async def include(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
         """Let refused and excluded URLs wait that match *regex* and that *scope* accepts; return how many."""
         count, after, last = 0, 0, ""
-        while (excluded := await self._gently(self._read(including.excluded_page, after, matches, scope))).last:
+        while (excluded := await self._read_gently(including.excluded_page, after, matches, scope)).last:
             after = excluded.last
             count += await self._write_gently(including.revive, [row for row, _ in excluded.found], regex)
-        while (refused := await self._gently(self._read(including.refused_page, last, matches, scope))).last:
+        while (refused := await self._read_gently(including.refused_page, last, matches, scope)).last:
             last = refused.last
             count += await self._write_gently(including.add, refused.found)
         return count
@@ -109,7 +111,7 @@ class StoredOrders(Runs):
     async def take_out(self, regex: str, matches: Callable[[str], bool], scope: Scope | Scopes) -> int:
         """Exclude the waiting URLs that *regex* brought in, by the *scope* without it, and return how many."""
         after = count = 0
-        while (page := await self._gently(self._read(including.waiting_page, regex, after, matches, scope))).last:
+        while (page := await self._read_gently(including.waiting_page, regex, after, matches, scope)).last:
             after = page.last
             count += await self._write_gently(including.take_out, page.found)
         await self._write(including.forget, regex)
@@ -155,3 +157,21 @@ class StoredOrders(Runs):
         That is so until `archiver go`, over any number of runs.
         """
         return await self._read(table.is_paused)
+
+
+def _timed(act: Callable[Concatenate[Connection, P], T], spent: list[float]) -> Callable[Concatenate[Connection, P], T]:
+    """Return *act*, which then also adds its seconds to *spent*: those in which it has the lock of the database."""
+
+    def timed(db: Connection, /, *values: P.args, **named: P.kwargs) -> T:
+        began = time.monotonic()
+        try:
+            return act(db, *values, **named)
+        finally:
+            spent.append(time.monotonic() - began)
+
+    return timed
+
+
+async def _rest(spent: Sequence[float]) -> None:
+    """Leave processor, disk and database to the crawl for a multiple of the seconds *spent*."""
+    await asyncio.sleep(sum(spent) * (1 / SHARE - 1))
