@@ -13,6 +13,7 @@ Source: RFC 9110 §8.8, §13.1, §15.4.5; RFC 9111 §4.3.4.
 import logging
 import re
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 SHOWN = 5  # dates in a message
 MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
 STAMP = re.compile(r"[0-9]{14}")
+_LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
 
 
 def rounds(layout: Layout) -> list[Layout]:
@@ -68,6 +70,15 @@ def files_of(layout: Layout) -> frozenset[str]:
         with database(folder) as past:
             names.update(past.files())
     return frozenset(names)
+
+
+def stamp_for(layout: Layout, began: float) -> str:
+    """Return the name of the folder for the crawl that *began* then; a later second if that name is taken."""
+    second = int(began if 0 < began < _LATEST else time.time())
+    taken = {folder.directory.name for folder in rounds(layout)}
+    while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
+        second += 1
+    return stamp
 
 
 def stamp_of(folder: Layout) -> str:

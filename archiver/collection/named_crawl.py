@@ -16,7 +16,7 @@ from typing import Self
 
 from archiver.collection import lock
 from archiver.collection.dates import date_range
-from archiver.collection.earlier_crawls import rounds, stamp_of
+from archiver.collection.earlier_crawls import rounds, stamp_for, stamp_of
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Holder, Lock
 from archiver.collection.settings_file import read_settings
@@ -206,8 +206,7 @@ def collected_crawls(layout: Layout) -> list[CollectedCrawl]:
         with NamedCrawl.in_directory(layout.directory).read() as db:
             began = first_capture(db)
         if began:
-            stamp = f"{datetime.fromtimestamp(began, UTC):%Y%m%d%H%M%S}"
-            found.append(CollectedCrawl(len(found) + 1, stamp, layout))
+            found.append(CollectedCrawl(len(found) + 1, stamp_for(layout, began), layout))
     return found
 
 

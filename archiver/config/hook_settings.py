@@ -38,7 +38,7 @@ def _read(given: Any) -> HookFile | None:
 
 
 HOOKS = OptionType(
-    "FILE", "the path of a Python file, or none", _read, lambda value: "" if value is None else str(value)
+    "FILE.py", "the path of a Python file, or none", _read, lambda value: "" if value is None else str(value)
 )
 
 

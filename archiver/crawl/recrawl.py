@@ -16,18 +16,16 @@ it now. Our own guesses are not repeated. This needs no state of its own: URLs t
 """
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver import url
 from archiver.clock import Clock
 from archiver.collection import safe_paths
-from archiver.collection.earlier_crawls import OK, STAMP, EarlierCrawls, StoredVersion, given_by_hand, rounds
+from archiver.collection.earlier_crawls import OK, STAMP, EarlierCrawls, StoredVersion, given_by_hand, rounds, stamp_for
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
@@ -53,7 +51,6 @@ from archiver.policy.scope import PRIORITY_PAGE, is_guess
 from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
 
 NEXT = "next.toml"  # in the folder of the newest earlier crawl: the next crawl.toml
-_LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +59,6 @@ class UnfinishedWork:
 
     stamp: str  # the name of its folder
     waiting: int  # URLs
-
-
-def stamp_for(layout: Layout, began: float) -> str:
-    """Return the name of the folder for the crawl that *began* then; a later second if that name is taken."""
-    second = int(began if 0 < began < _LATEST else time.time())
-    taken = {folder.directory.name for folder in rounds(layout)}
-    while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
-        second += 1
-    return stamp
 
 
 def switch_over(layout: Layout, stamp: str, text: str) -> None:

@@ -1,9 +1,12 @@
 """`archiver pack --crawl` and `--since`: a package with what some crawls captured, and what their revisits need."""
 
+import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import CollectedCrawl, collected_crawls
 from archiver.model import ExitCode
-from fixtures.archives import warcs
+from fixtures.archives import next_second, warcs
 from fixtures.conditional_site import Page, served
 from fixtures.forks import Forks, Ran
 from fixtures.packages import index, members, pages, valid
@@ -73,6 +76,7 @@ def three_crawls(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iter
             ran = forks.run(*words, *OPTIONS, cwd=folder)
             assert ran.code == ExitCode.DONE, ran.said
             words = ("recrawl", "c")
+            next_second()
         yield Crawled(folder, server, collected_crawls(Layout(folder / "c")))
 
 
@@ -174,3 +178,18 @@ def test_pywb_replays_every_capture_of_the_crawl(crawled: Crawled, forks: Forks)
             shown = pywb.get(crawled.server.url(target), f"{moment}id_")
             assert (shown.status, f"<title>{title}</title>" in shown.body.decode()) == (200, True), target
         assert pywb.get(crawled.server.url("/first-only")).status == 404  # as it was at that time
+
+
+def test_crawls_that_began_in_one_second_have_names_of_their_own(crawled: Crawled, tmp_path: Path) -> None:
+    """The newest one has the name that its folder would get."""
+    directory = tmp_path / "c"
+    shutil.copytree(crawled.directory, directory)
+    layout = Layout(directory)
+    began = datetime(2026, 11, 26, 0, 7, 8, tzinfo=UTC)
+    for number, crawl in enumerate(collected_crawls(layout)):
+        with sqlite3.connect(crawl.layout.database) as db:
+            db.execute("UPDATE captures SET timestamp = ?", (int((began.timestamp() + number / 10) * 1e6),))
+        db.close()
+    for number, folder in enumerate(sorted(layout.earlier.iterdir())):
+        folder.rename(layout.earlier / f"2026112600070{8 + number}")
+    assert [each.stamp for each in collected_crawls(layout)] == ["20261126000708", "20261126000709", "20261126000710"]

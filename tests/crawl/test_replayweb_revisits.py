@@ -10,7 +10,6 @@ import hashlib
 import json
 import random
 import struct
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from archiver.model import ExitCode
 from archiver.tools.wacz.contents import PLAIN
 from archiver.warc.cdxj import IndexEntry, parse_line
 from fixtures import browser, replayweb_page
+from fixtures.archives import next_second
 from fixtures.conditional_site import Page, served
 from fixtures.debian import NotToBeHad
 from fixtures.devtools import needs_chromium
@@ -207,10 +207,3 @@ def noise(colour: tuple[int, int], size: int = 60) -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(body)
-
-
-def next_second() -> None:
-    """Wait for it: a date in an index has whole seconds."""
-    now = int(time.time())
-    while int(time.time()) <= now:
-        time.sleep(0.05)

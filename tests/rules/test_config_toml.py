@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from archiver.config import toml
 from archiver.config.auth import AUTH
 from archiver.config.event_settings import ON
+from archiver.config.hook_settings import HookFile
 from archiver.config.host_rules import HostRule
 from archiver.config.logins import Login
 from archiver.config.option_types import OptionType, Rate
@@ -179,6 +180,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         ]
     ),
     "FILE": st.sampled_from(["/a b.pem", "c.pem", "~/ž.pem"]),
+    "FILE.py": st.sampled_from([None, HookFile("/a b.py"), HookFile("~/ž.py", "0a" * 32)]),
     "VERSION": st.sampled_from(["1.0", "1.1", "1.2", "1.3"]),
     "PROXY": st.sampled_from(["env", "none", "http://proxy.example:3128", "socks5h://ann:env:NAME@[::1]:9050"]),
     "HOST=ADDRESS": st.sampled_from(["a.example=192.0.2.1", "a.example:8443=2001:db8::1,192.0.2.1"]),
