@@ -106,6 +106,7 @@ COMMAND = define_command(
         "archiver crawl --exclude '/calendar/' --max-depth 5 --max-time 3600 https://example.org/",
         "leave out a part of the site, and stop after an hour",
     ),
+    ("archiver crawl --keep-status 2xx https://example.org/", "download no long error pages"),
     ("archiver crawl --profile gentle https://example.org/", "spare a small server"),
     ("archiver crawl --metrics 9321 https://example.org/", "serve metrics at http://127.0.0.1:9321/metrics"),
     (

@@ -6,14 +6,9 @@ from archiver.config.addresses import ANY, DNS_SERVER, IP_VERSION, RESOLVE, SOUR
 from archiver.config.auth import AUTH, AuthRule
 from archiver.config.logins import LOGIN, Login
 from archiver.config.option_types import (
-    ACCEPT,
-    ACCEPT_ENCODING,
     BOOLEAN,
     COOKIES,
     HEADER,
-    LANGUAGE_LIST,
-    LANGUAGES,
-    MEDIA_TYPE,
     NUMBER,
     PLACE,
     REFERER,
@@ -23,6 +18,7 @@ from archiver.config.option_types import (
     TEXT,
 )
 from archiver.config.proxies import PROXY
+from archiver.config.responses import ACCEPT, ACCEPT_ENCODING, LANGUAGE_LIST, LANGUAGES, MEDIA_TYPE, STATUSES
 from archiver.config.scope_settings import setting
 from archiver.config.tls import CA_FILE, CLIENT_CERT, TLS_VERSION, ClientCert
 
@@ -108,6 +104,12 @@ class FetchSettings:
         "Read only bodies of this media type; add text/html to follow links. Bodies without a media type are "
         "always read.",
         many=True,
+    )
+    keep_status: str = setting(
+        "",
+        STATUSES,
+        "Read only bodies of responses with these status codes (200,304 or 2xx,3xx); store only the head of others and "
+        "what arrived with it. Redirects are always read.",
     )
     allow_private: tuple[str, ...] = setting(
         (),

@@ -15,16 +15,11 @@ from typing import Any
 from archiver.config.addresses import IP_VERSION, SOURCE_ADDRESS
 from archiver.config.auth import AUTH, check_owner, covers, host_pattern
 from archiver.config.option_types import (
-    ACCEPT,
-    ACCEPT_ENCODING,
     BOOLEAN,
     COOKIES,
     COUNT,
     HEADER,
-    LANGUAGE_LIST,
-    LANGUAGES,
     LEFT_OUT,
-    MEDIA_TYPE,
     NOFOLLOW,
     NUMBER,
     RATE,
@@ -37,6 +32,7 @@ from archiver.config.option_types import (
     OptionType,
 )
 from archiver.config.proxies import PROXY
+from archiver.config.responses import ACCEPT, ACCEPT_ENCODING, LANGUAGE_LIST, LANGUAGES, MEDIA_TYPE, STATUSES
 from archiver.config.tls import CA_FILE, CLIENT_CERT, KEYS_WITH_FILES, TLS_VERSION
 from archiver.errors import ConfigError
 
@@ -76,6 +72,7 @@ KEYS: dict[str, OptionType] = {
     "max-unstated-size": SIZE,
     "include-type": MEDIA_TYPE,
     "exclude-type": MEDIA_TYPE,
+    "keep-status": STATUSES,
     "client-cert": CLIENT_CERT,
     "ca-file": CA_FILE,
     "system-ca": BOOLEAN,

@@ -75,15 +75,8 @@ _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)b?", re.IGNORECA
 LEFT_OUT = "[left out: a secret]"  # replaces the value of a secret header in packages
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
-_MEDIA_TYPE = re.compile(r"[!#$%&'+.^_`|~0-9a-z-]+/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+)")
 _HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option, in case the name was forgotten
 _OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
-_QUALITY = r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
-_LANGUAGE = re.compile(rf"(?:\*|[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}})*){_QUALITY}")
-_ONE_LANGUAGE = re.compile("[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
-MOST_LANGUAGES = 10  # each costs one more request for each URL
-_WORD = r"[!#$%&'+.^_`|~0-9A-Za-z-]+"
-_ACCEPTED = re.compile(rf"(?:\*/\*|{_WORD}/(?:\*|{_WORD}))(?:[ \t]*;[ \t]*(?![qQ]=){_WORD}={_WORD})*{_QUALITY}")
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
 
 
@@ -196,13 +189,6 @@ def _label(given: Any) -> str:
     return str(given)
 
 
-def _media_type(given: Any) -> str:
-    found = _MEDIA_TYPE.fullmatch(_text(given).strip().lower())
-    if found is None:
-        raise ValueError
-    return found.group()
-
-
 def _place(given: Any) -> str:
     """Return a network, address or host name in canonical form."""
     text = _text(given).strip()
@@ -242,32 +228,6 @@ def _sets(given: Any) -> str:
     if not set(_text(given).split(",")) <= set(presets.SETS):
         raise ValueError
     return str(given)
-
-
-def _languages(given: Any) -> str:
-    found = _list_of(_ONE_LANGUAGE)(given)
-    if found.count(",") >= MOST_LANGUAGES:
-        raise ValueError
-    return found
-
-
-def _list_of(item: re.Pattern[str]) -> Callable[[Any], str]:
-    def read(given: Any) -> str:
-        items = [part.strip() for part in _text(given).split(",")]
-        if given.strip() and not all(map(item.fullmatch, items)):
-            raise ValueError
-        return ", ".join(filter(None, items))
-
-    return read
-
-
-def _codings(given: Any) -> str:
-    words = [word.strip().lower() for word in _text(given).split(",")]
-    if "zstd" in words:
-        raise ConfigError("pywb does not decode zstd, so pages would not replay; write gzip, or gzip,br")
-    if not set(words) <= set(CODINGS):
-        raise ValueError
-    return ", ".join(dict.fromkeys(words))
 
 
 def _choice(words: tuple[str, ...]) -> Callable[[Any], str]:
@@ -318,7 +278,6 @@ HEADER = OptionType(
     "a header line, 'Name: value', of a header that is not the connection's own (Host, Content-Length …)",
     _header,
 )
-MEDIA_TYPE = OptionType("TYPE", "a media type, such as video/mp4 or video/*", _media_type)
 PLACE = OptionType("HOST", "a host name, an address, or a network without host bits (10.0.0.0/8)", _place)
 SURT = OptionType("PREFIX", "a SURT prefix such as http://(org,example, or a URL, or a host", _surt)
 ENDINGS = OptionType("EXT[,EXT]", "file name extensions, such as zip,iso", _endings)
@@ -337,19 +296,6 @@ def choice(*words: str) -> OptionType:
     return OptionType("|".join(words), "one of " + ", ".join(words), _choice(words), words=words)
 
 
-CODINGS = ("gzip", "br", "deflate", "identity")  # content codings that we and pywb decode
-ACCEPT = OptionType(
-    "TYPES", "media types as in an Accept header (text/html,*/*;q=0.8), or nothing", _list_of(_ACCEPTED)
-)
-LANGUAGES = OptionType(
-    "LANGUAGES", "languages as in an Accept-Language header (fr, en;q=0.5), or nothing", _list_of(_LANGUAGE)
-)
-LANGUAGE_LIST = OptionType(
-    "LANGUAGE[,LANGUAGE]",
-    f"at most {MOST_LANGUAGES} languages without weights (fr, pt-BR), or nothing",
-    _languages,
-)
-ACCEPT_ENCODING = OptionType("CODING[,CODING]", f"content codings: {', '.join(CODINGS)}", _codings, words=CODINGS)
 COOKIES = choice("keep", "off")
 ROBOTS = choice("obey", "ignore", "observe")
 NOFOLLOW = choice("obey", "ignore")

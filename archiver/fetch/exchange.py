@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from archiver.errors import Failure, FetchError
 from archiver.fetch.spool import Spool
 from archiver.fetch.wire import Wire
-from archiver.http import Framer, WantedTypes
+from archiver.http import Framer, WantedBodies
 from archiver.http.body import WHOLE, Extent, UnreadReason
 from archiver.http.head import body_length, may_be_head
 from archiver.model import Exchange, Framing, Truncation
@@ -100,7 +100,7 @@ class Bounds:
 
     max_size: int  # of the whole block; 0: no limit
     timeout: float
-    wanted: WantedTypes
+    wanted: WantedBodies
     max_unstated: int = 0  # of a body without a stated length; 0: no limit
     first_byte: float = 0.0  # seconds until the response begins; 0: as timeout
     max_time: float = 0.0  # seconds for the whole response; 0: no limit

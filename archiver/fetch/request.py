@@ -11,7 +11,7 @@ from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError
 from archiver.fetch.exchange import Bounds
 from archiver.fetch.private_networks import AddressGuard, normalized_host
-from archiver.http import WantedTypes
+from archiver.http import WantedBodies
 from archiver.http.form_post import FormPost
 
 _OUR_LANGUAGE = re.compile(rb"^Accept-Language: .*\r\n", re.MULTILINE)
@@ -74,13 +74,18 @@ class HostPlan:
         needed = Bounds(
             settings.max_response_size,
             settings.timeout,
-            WantedTypes(),
+            WantedBodies(),
             settings.max_unstated_size,
             first_byte=network.first_byte_timeout,
             max_time=network.max_response_time,
             bandwidth=bandwidth,
         )
-        wanted = replace(needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
+        wanted = replace(
+            needed,
+            wanted=WantedBodies(
+                settings.include_type, settings.exclude_type, tuple(filter(None, settings.keep_status.split(",")))
+            ),
+        )
         return cls(request_fields(settings), request_fields(settings, trusted=False), wanted, needed)
 
 

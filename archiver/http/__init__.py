@@ -5,7 +5,7 @@ arrive. `content_coding` decodes bodies. `body` computes both digests, and decid
 to their end. Nothing here rejects a message: every fault is named, and every byte is kept.
 """
 
-from archiver.http.body import Digester, Extent, WantedTypes, digest_of, digest_of_pieces, digests_of
+from archiver.http.body import Digester, Extent, WantedBodies, digest_of, digest_of_pieces, digests_of
 from archiver.http.chunked import Dechunker
 from archiver.http.framer import Framer
 from archiver.http.head import beginning, content_codings, read_beginning, read_head, read_stored, transfer_codings
@@ -15,7 +15,7 @@ __all__ = [
     "Digester",
     "Extent",
     "Framer",
-    "WantedTypes",
+    "WantedBodies",
     "beginning",
     "content_codings",
     "digest_of",

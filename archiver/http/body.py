@@ -3,9 +3,10 @@
 The payload is the body without chunked framing but still content-encoded (WARC 1.1 §5.9). SHA-1 is written in Base32 as
 in all archives, SHA-256 and MD5 in lowercase hexadecimal (the grammar does not allow `=`).
 
-The head alone decides which bodies are not read to their end: unwanted media types and endless streams. Live audio,
-webcams and event streams never end. They are recognized by their head, and only if it states no length: a response with
-a length is a file. A sample of them is stored. A file that is taken for a stream is usually complete within the sample.
+The head alone decides which bodies are not read to their end: unwanted media types and statuses, and endless
+streams. Live audio, webcams and event streams never end. They are recognized by their head, and only if it states no
+length: a response with a length is a file. A sample of them is stored. A file that is taken for a stream
+is usually complete within the sample.
 Audio without a length may still be a file that a script serves, so it is cut only when it arrives at playback speed for
 longer than such a file would take.
 
@@ -99,6 +100,9 @@ class Digester:
             self._length += len(part)
 
 
+TELLING = frozenset((202, 401, 403, 405, 406, 407, 415, 429, 451, 456, 503))
+"""Statuses of answers that may show a login or a block. Their bodies are read this far, wanted or not: `SAMPLE`."""
+
 SAMPLE = 64 << 10  # bytes of body: four seconds of common audio, some pictures of a webcam …
 SAMPLE_TIME = 5.0  # … or as much as comes in this many seconds
 LISTENING = 64 << 10  # bytes a second: audio is seldom above 320 kbit/s, and a server sends files faster …
@@ -159,21 +163,30 @@ class UnreadReason(StrEnum):
 
     EXCLUDED = "exclude-type"
     NOT_INCLUDED = "no-include-type"
+    NOT_KEPT = "no-keep-status"
     ENDLESS = "endless"
     UNSTATED = "unstated-length"
     HOOK = "hook"
 
 
 @dataclass(frozen=True, slots=True)
-class WantedTypes:
-    """The media types whose bodies are read, as in the settings (`video/*`). Exclude wins over include."""
+class WantedBodies:
+    """The media types (`video/*`) and statuses (`200`, `4xx`) whose bodies are read, as in the settings.
+
+    Exclude wins over include. Media types count only for statuses 2xx. Redirects are always read.
+    """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
 
     def extent(self, framing: Framing) -> Extent:
         """Return how far the body of a response with this head is read."""
-        remark = self._refusal(framing.media_type) if 200 <= framing.status < 300 else ""
+        status = framing.status
+        if self.statuses and status // 100 != 3 and not {f"{status}", f"{status // 100}xx"} & set(self.statuses):
+            remark = f"{UnreadReason.NOT_KEPT}:{status}"
+            return Extent(remark, SAMPLE, SAMPLE_TIME) if status in TELLING else Extent(remark, seconds=0.0)
+        remark = self._refusal(framing.media_type) if 200 <= status < 300 else ""
         return Extent(remark, seconds=0.0) if remark else extent(framing)
 
     def _refusal(self, media_type: str) -> str:
@@ -203,4 +216,6 @@ def unread_reason(remarks: Iterable[str]) -> str:
                 return f"the rest was not wanted: hook {detail}"
             case UnreadReason.NOT_INCLUDED:
                 return f"the rest was not wanted: no include-type names {detail}"
+            case UnreadReason.NOT_KEPT:
+                return f"the rest was not wanted: keep-status does not name {detail}"
     return ""

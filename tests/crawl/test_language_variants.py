@@ -16,7 +16,8 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver.config.host_rules import HOST_RULE
-from archiver.config.option_types import LANGUAGE_LIST, Rate
+from archiver.config.option_types import Rate
+from archiver.config.responses import LANGUAGE_LIST
 from archiver.config.scope_settings import ScopeSettings
 from archiver.config.settings import with_values
 from archiver.crawl.visit_rules import HostVisitRules, VisitRules, varies

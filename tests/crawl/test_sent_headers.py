@@ -11,7 +11,8 @@ import brotlicffi
 import pytest
 
 from archiver.config.host_rules import HOST_RULE
-from archiver.config.option_types import ACCEPT, ACCEPT_ENCODING, LANGUAGES, REFERER, OptionType
+from archiver.config.option_types import REFERER, OptionType
+from archiver.config.responses import ACCEPT, ACCEPT_ENCODING, LANGUAGES
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.archives import rows

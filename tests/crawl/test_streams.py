@@ -169,6 +169,58 @@ def test_only_included_types_are_read(tmp_path: Path) -> None:
     assert blocks(tmp_path)["/text"][0] is None
 
 
+def long_answer(status: str) -> Route:
+    """1 MB, of which the server sends the head first."""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n".encode()
+    return Answer((head, 0.2, *(b"x" * 10_000 for _ in range(100))), End.KEEP)
+
+
+def test_bodies_of_other_statuses_are_not_read(tmp_path: Path) -> None:
+    moved = b"HTTP/1.1 301 Moved\r\nLocation: /there\r\nContent-Length: 4\r\n\r\n"
+    routes: dict[str, Route] = {
+        "/robots.txt": Answer((b"HTTP/1.1 404 No\r\nContent-Length: 4\r\n\r\n", 0.2, b"none"), End.KEEP),
+        "/gone": long_answer("404 Gone"),
+        "/kept": long_answer("200 OK"),
+        "/moved": Answer((moved, 0.2, b"over"), End.KEEP),
+        "/there": ok("there"),
+        "/forbidden": long_answer("403 Forbidden"),
+    }
+    server = crawled(tmp_path, routes, keep_status="200")
+    kept = blocks(tmp_path)
+    why, block = kept["/gone"]
+    assert why == "length"
+    assert block.startswith(b"HTTP/1.1 404")
+    assert len(block) < 1_000_000
+    told = "cut: length; the rest was not wanted: keep-status does not name 404"
+    assert noted(tmp_path, "/gone") == ("archived", 1, told)
+    assert logged(tmp_path, "/gone") == "lenTrunc,no-keep-status:404"
+    assert kept["/kept"][0] is None
+    assert len(kept["/kept"][1]) > 1_000_000
+    assert kept["/moved"] == (None, moved + b"over")
+    assert "/there" in server.log.targets()
+    assert kept["/robots.txt"][0] is None
+    assert kept["/robots.txt"][1].endswith(b"none")
+    head = kept["/forbidden"][1].index(b"\r\n\r\n") + 4
+    assert len(kept["/forbidden"][1]) <= head + SAMPLE
+    assert kept["/forbidden"][0] == "length"
+    assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+
+
+def test_neither_resume_nor_rebuild_asks_for_unread_bodies_again(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {"/": ok(page("Front", images=["/gone", "/busy"])), "/gone": long_answer("404 Gone")}
+    routes["/busy"] = long_answer("503 Busy")
+    with RawServer(routes) as server:
+        values: dict[str, Any] = {"keep_status": "2xx", "retries": 1}
+        assert crawl(tmp_path, server.url(), **values).code is ExitCode.DONE
+        assert server.log.targets().count("/busy") == 2  # retried as ever
+        before = server.log.targets()
+        told = rows(tmp_path, "SELECT url, state, note FROM urls ORDER BY url")
+        assert crawl(tmp_path, server.url(), resume=True, **values).code is ExitCode.DONE
+        assert archiver("rebuild", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+        assert rows(tmp_path, "SELECT url, state, note FROM urls ORDER BY url") == told
+        assert server.log.targets() == before
+
+
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\nTransfer-Encoding: chunked\r\n\r\n"
 CHUNK = b"2000\r\n" + b"x" * 8192 + b"\r\n"

@@ -168,6 +168,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "EXT[,EXT]": st.sampled_from(["zip", "zip,iso", "tar.gz"]),
     "SET[,SET]": st.sampled_from(["wikis", "wikis,shops"]),
     "NAME[,NAME]": st.sampled_from(["none", "utm_*,sid", "trackers"]),
+    "CODE[,CODE]": st.sampled_from(["", "200", "2xx,404"]),
     "TYPE": st.sampled_from(["video/*", "application/zip", "image/svg+xml"]),
     "TYPES": st.sampled_from(["", "text/html, */*;q=0.8"]),
     "LANGUAGES": st.sampled_from(["", "fr, en-GB;q=0.5"]),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.config import option_types
+from archiver.config import option_types, responses
 from archiver.config.addresses import DATABASE
 from archiver.config.auth import covers
 from archiver.config.host_rules import HOST_RULE, KEYS, MANY, HostRule, table_of
@@ -20,7 +20,9 @@ from archiver.config.settings import Settings, SettingsByHost, every_setting, ke
 from archiver.config.toml import render
 from archiver.errors import ConfigError
 
-KINDS = [value for value in vars(option_types).values() if isinstance(value, option_types.OptionType)]
+KINDS = [
+    value for value in (vars(option_types) | vars(responses)).values() if isinstance(value, option_types.OptionType)
+]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,11 @@ KINDS = [value for value in vars(option_types).values() if isinstance(value, opt
         (option_types.PATTERN, r"/cal(endar)?/\d+", r"/cal(endar)?/\d+"),
         (option_types.HEADER, "X-Key:   a b ", "X-Key: a b"),
         (option_types.HEADER, "Empty:", "Empty: "),
-        (option_types.MEDIA_TYPE, " Video/* ", "video/*"),
-        (option_types.MEDIA_TYPE, "image/svg+xml", "image/svg+xml"),
+        (responses.MEDIA_TYPE, " Video/* ", "video/*"),
+        (responses.MEDIA_TYPE, "image/svg+xml", "image/svg+xml"),
+        (responses.STATUSES, " 200, 4XX,200", "200,4xx"),
+        (responses.STATUSES, 200, "200"),
+        (responses.STATUSES, "", ""),
         (option_types.PLACE, "Wiki.Intranet", "wiki.intranet"),
         (option_types.PLACE, "bücher.local", "xn--bcher-kva.local"),
         (option_types.PLACE, "10.0.0.5", "10.0.0.5"),
@@ -112,10 +117,15 @@ def test_right(kind: option_types.OptionType, text: object, value: object) -> No
         (option_types.HEADER, "X: a\r\nY: b"),
         (option_types.HEADER, "Host: evil"),
         (option_types.HEADER, "content-LENGTH: 3"),
-        (option_types.MEDIA_TYPE, "video"),
-        (option_types.MEDIA_TYPE, "*/*"),
-        (option_types.MEDIA_TYPE, "video/*4"),
-        (option_types.MEDIA_TYPE, "text/html; charset=utf-8"),
+        (responses.STATUSES, "20"),
+        (responses.STATUSES, "100"),
+        (responses.STATUSES, "200 404"),
+        (responses.STATUSES, "200,"),
+        (responses.STATUSES, True),
+        (responses.MEDIA_TYPE, "video"),
+        (responses.MEDIA_TYPE, "*/*"),
+        (responses.MEDIA_TYPE, "video/*4"),
+        (responses.MEDIA_TYPE, "text/html; charset=utf-8"),
         (option_types.PLACE, ""),
         (option_types.PLACE, "--rate"),  # the option that follows, where the name was forgotten
         (option_types.PLACE, "10.0.0.1/8"),

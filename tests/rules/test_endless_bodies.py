@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.http import Extent, WantedTypes, read_head
-from archiver.http.body import LISTENED, LISTENING, SAMPLE, SAMPLE_TIME, extent, unread_reason
+from archiver.http import Extent, WantedBodies, read_head
+from archiver.http.body import LISTENED, LISTENING, SAMPLE, SAMPLE_TIME, TELLING, extent, unread_reason
+from archiver.policy.block_pages import SUSPECT
 
 OK = "HTTP/1.1 200 OK"
 
@@ -86,7 +87,7 @@ TYPES = (
 @pytest.mark.parametrize(("include", "exclude", "media_type", "remark"), TYPES)
 def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], media_type: str, remark: str) -> None:
     framing = read_head(head(OK, [f"Content-Type: {media_type}; x=y", "Content-Length: 9"] if media_type else []))
-    found = WantedTypes(include, exclude).extent(framing)
+    found = WantedBodies(include, exclude).extent(framing)
     assert found == (Extent(remark, seconds=0.0) if remark else Extent())
     if remark:
         word, _, detail = remark.partition(":")
@@ -97,12 +98,42 @@ def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], media_type: 
 def test_redirects_and_errors_are_read_in_any_media_type() -> None:
     for status in (301, 304, 404, 503):
         framing = read_head(head(f"HTTP/1.1 {status} X", ["Content-Type: video/mp4"]))
-        assert WantedTypes((), ("video/*",)).extent(framing) == Extent()
+        assert WantedBodies((), ("video/*",)).extent(framing) == Extent()
+
+
+STATUSES = (
+    ("200", 200, Extent()),
+    ("4xx", 404, Extent()),
+    ("2xx,4xx", 500, Extent("no-keep-status:500", seconds=0.0)),
+    ("200", 206, Extent("no-keep-status:206", seconds=0.0)),
+    ("404", 200, Extent("no-keep-status:200", seconds=0.0)),
+    ("200", 999, Extent("no-keep-status:999", seconds=0.0)),
+    ("200", 403, Extent("no-keep-status:403", SAMPLE, SAMPLE_TIME)),
+    ("403", 403, Extent()),
+    *(("200", status, Extent()) for status in (301, 302, 303, 304, 307, 308)),
+)
+
+
+@pytest.mark.parametrize(("statuses", "status", "found"), STATUSES)
+def test_kept_statuses(statuses: str, status: int, found: Extent) -> None:
+    framing = read_head(head(f"HTTP/1.1 {status} X", ["Content-Type: text/html", "Content-Length: 9"]))
+    assert WantedBodies(statuses=tuple(statuses.split(","))).extent(framing) == found
+    told = f"the rest was not wanted: keep-status does not name {status}" if found.remark else ""
+    assert unread_reason([found.remark]) == told
+
+
+def test_a_kept_status_of_an_unwanted_type_is_not_read() -> None:
+    framing = read_head(head(OK, ["Content-Type: video/mp4"]))
+    assert WantedBodies((), ("video/*",), ("200",)).extent(framing).remark == "exclude-type:video/*"
+
+
+def test_what_may_show_a_block_is_read_far_enough() -> None:
+    assert SUSPECT <= TELLING
 
 
 def test_unwanted_types_are_not_read_even_if_endless() -> None:
     framing = read_head(head(OK, ["Content-Type: audio/mpeg", "icy-name: x"]))
-    assert WantedTypes((), ("audio/*",)).extent(framing).remark == "exclude-type:audio/*"
+    assert WantedBodies((), ("audio/*",)).extent(framing).remark == "exclude-type:audio/*"
 
 
 def test_other_remarks_give_no_reason() -> None:
@@ -112,6 +143,6 @@ def test_other_remarks_give_no_reason() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_head_gets_an_extent(data: bytes) -> None:
-    found = WantedTypes(("text/*",), ("video/*",)).extent(read_head(b"HTTP/1.1 200 OK\r\n" + data))
+    found = WantedBodies(("text/*",), ("video/*",)).extent(read_head(b"HTTP/1.1 200 OK\r\n" + data))
     assert found.seconds >= 0
     assert (found.remark == "") is (found.seconds == math.inf)
