@@ -221,6 +221,25 @@ def test_neither_resume_nor_rebuild_asks_for_unread_bodies_again(tmp_path: Path)
         assert server.log.targets() == before
 
 
+def test_a_host_may_keep_other_statuses(tmp_path: Path) -> None:
+    with RawServer({"/": long_answer("404 Gone")}) as server:
+        for directory, host in (("one", "127.0.0.1 keep-status=2xx"), ("two", "127.0.0.1 keep-status=404")):
+            options = ("--keep-status", "2xx,3xx", "--host", host, "--rate", "0", "--probe", "off", "-o", directory)
+            archiver("crawl", server.url(), *options, cwd=tmp_path)
+    assert blocks(tmp_path / "one")["/"][0] == "length"
+    assert blocks(tmp_path / "two")["/"][0] is None
+    assert len(blocks(tmp_path / "two")["/"][1]) > 1_000_000
+    explained = archiver("explain", "one", server.url(), cwd=tmp_path).stdout
+    assert "keep-status does not name 404" in explained
+
+
+def test_a_status_that_is_none_is_refused(tmp_path: Path) -> None:
+    ran = archiver("crawl", "http://127.0.0.1:9/", "--keep-status", "20", "-o", "c", cwd=tmp_path)
+    assert ran.returncode == ExitCode.USAGE
+    assert "'20' is not status codes, or classes of them, with commas (200,404 or 2xx,4xx)" in ran.stderr
+    assert not (tmp_path / "c").exists()
+
+
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\nTransfer-Encoding: chunked\r\n\r\n"
 CHUNK = b"2000\r\n" + b"x" * 8192 + b"\r\n"
