@@ -85,7 +85,8 @@ def test_the_fields_of_events_are_these() -> None:
     counts = "archived failed excluded held waiting"
     assert {kind.value: " ".join(fields) for kind, fields in DATA_FIELDS.items()} == {
         "crawl-started": "seeds waiting",
-        "crawl-ended": f"exit_code verdict reason seeds good_seeds {counts} blocked_hosts received",
+        "crawl-ended": f"exit_code verdict reason seeds good_seeds {counts} blocked_hosts received "
+        "grade headline trouble failures findings",
         "crawl-paused": "reason",
         "file-closed": "name bytes digest",
         "host-blocked": "host since waiting",
