@@ -58,7 +58,7 @@
         Object.defineProperty(navigator, "serviceWorker", { get: () => container })
     }
     const get = () => {
-        begin.dense = true
+        begin.dense = location.protocol !== "chrome-error:"  // the browser's own page, where a frame is missing, reads it
         return ratio
     }
     if (typeof document !== "undefined") Object.defineProperty(globalThis, "devicePixelRatio", { get })
