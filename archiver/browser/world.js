@@ -58,7 +58,7 @@
         Object.defineProperty(navigator, "serviceWorker", { get: () => container })
     }
     const get = () => {
-        begin.dense = location.protocol !== "chrome-error:"  // the browser's own page, where a frame is missing, reads it
+        begin.dense = location.protocol !== "chrome-error:"  // Chromium's own page in a missing frame reads it
         return ratio
     }
     if (typeof document !== "undefined") Object.defineProperty(globalThis, "devicePixelRatio", { get })
