@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 SHOWN = 5  # dates in a message
 MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
 STAMP = re.compile(r"[0-9]{14}")
+PRUNED = ".pruned"  # at the end of the name of a crawl's folder after `archiver prune`; its log and reports stay
 _LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
 
 
@@ -76,6 +77,8 @@ def stamp_for(layout: Layout, began: float) -> str:
     """Return the name of the folder for the crawl that *began* then; a later second if that name is taken."""
     second = int(began if 0 < began < _LATEST else time.time())
     taken = {folder.directory.name for folder in rounds(layout)}
+    with storage(layout.earlier):
+        taken |= {path.name.removesuffix(PRUNED) for path in layout.earlier.glob(f"*{PRUNED}")}
     while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
         second += 1
     return stamp

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.collection.earlier_crawls import stamp_for
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import CollectedCrawl, collected_crawls
 from archiver.model import ExitCode
@@ -193,3 +194,11 @@ def test_crawls_that_began_in_one_second_have_names_of_their_own(crawled: Crawle
     for number, folder in enumerate(sorted(layout.earlier.iterdir())):
         folder.rename(layout.earlier / f"2026112600070{8 + number}")
     assert [each.stamp for each in collected_crawls(layout)] == ["20261126000708", "20261126000709", "20261126000710"]
+
+
+def test_the_name_of_a_pruned_crawl_is_not_given_again(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    (layout.earlier / "20261126000708.pruned").mkdir(parents=True)
+    began = datetime(2026, 11, 26, 0, 7, 8, tzinfo=UTC).timestamp()
+    assert stamp_for(layout, began) == "20261126000709"
+    assert stamp_for(layout, began + 1) == "20261126000709"

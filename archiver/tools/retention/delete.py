@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver.collection import index
-from archiver.collection.earlier_crawls import STAMP
+from archiver.collection.earlier_crawls import PRUNED, STAMP
 from archiver.collection.imports import imports_of, write_imports
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError
@@ -21,7 +21,6 @@ from archiver.tools.retention.plan import PrunePlan
 from archiver.warc.cdxj import parse_line
 
 LARGEST = 256 << 20  # bytes of prune.json
-PRUNED = ".pruned"  # at the end of the name of a crawl's folder, whose log, settings and reports stay
 
 
 def carry_out(layout: Layout, plan: PrunePlan) -> None:
