@@ -15,16 +15,16 @@ import os
 import pickle
 import select
 import signal
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from archiver import extract
+from archiver.crawl.hooks.pipes import limit_memory, receive, send
 from archiver.errors import ArchiveError
 from archiver.extract import Document
 from archiver.extract.exchange import FAULT, UNREAD, LargeDocumentError
@@ -49,7 +49,6 @@ MARK = "reading-{}"  # the name of a mark; each writer has one
 MOST_MARKS = 1000
 _LONGEST_MARK = 4096
 _READY = b"r"
-_LENGTH = struct.Struct(">Q")
 
 T = TypeVar("T")
 
@@ -226,42 +225,16 @@ def _ask(process: "subprocess.Popen[bytes]", question: Any, seconds: float) -> A
     """Return the answer of *process*. Raises an error if it takes more than *seconds* of its time, or ends."""
     assert process.stdin is not None
     assert process.stdout is not None
-    _send(process.stdin.fileno(), pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
+    send(process.stdin.fileno(), pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
     if not select.select([process.stdout], [], [], PATIENCE * seconds)[0]:
         raise TimeoutError
-    return pickle.loads(_message(process.stdout))  # noqa: S301 - from our own process
-
-
-def _send(pipe: int, message: bytes) -> None:
-    for piece in (_LENGTH.pack(len(message)), message):
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(pipe, rest) :]
-
-
-def _message(pipe: IO[bytes] | FileIO) -> bytes:
-    return _whole(pipe, _LENGTH.unpack(_whole(pipe, _LENGTH.size))[0])
-
-
-def _whole(pipe: IO[bytes] | FileIO, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size:
-        piece = pipe.read(min(size - len(found), 1 << 20))
-        if not piece:
-            raise EOFError
-        found += piece
-    return bytes(found)
+    return pickle.loads(receive(process.stdout))  # noqa: S301 - from our own process
 
 
 def serve(memory: int) -> None:
     """Read documents from standard input until it ends. The kernel ends this process at its limits."""
-    import resource  # noqa: PLC0415 - Unix alone has it, and this process alone needs it
-
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process at once, also in the middle of C code
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (memory if most < 0 else min(memory, most), most))
+    limit_memory(memory)
     questions, answers = FileIO(0), FileIO(1, "w")
     with suppress(EOFError, BrokenPipeError):
         answers.write(_READY)
@@ -272,14 +245,14 @@ def serve(memory: int) -> None:
 def _answer(questions: FileIO, answers: FileIO) -> None:
     """Read one document. Without memory end the process at once: nothing in it can be relied on, and all is freed."""
     try:
-        read, document, seconds = pickle.loads(_message(questions))  # noqa: S301 - from our own process
+        read, document, seconds = pickle.loads(receive(questions))  # noqa: S301 - from our own process
         signal.setitimer(signal.ITIMER_PROF, seconds)
         found = _read(read, document)
         signal.setitimer(signal.ITIMER_PROF, 0)
         answer = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
-    _send(answers.fileno(), answer)
+    send(answers.fileno(), answer)
 
 
 def _read(read: Callable[[Document], T], document: Document) -> T | None:

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from archiver.crawl.hooks.worker import LARGEST, OUT_OF_MEMORY, HookProgram, receive, send
+from archiver.crawl.hooks.pipes import receive, send
+from archiver.crawl.hooks.worker import LARGEST, OUT_OF_MEMORY, HookProgram
 
 START = 60.0  # seconds for the process to begin and to import the file
 GRACE = 5.0  # seconds that an answer may be late: the alarm in the process has to go off first

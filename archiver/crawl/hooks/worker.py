@@ -9,7 +9,6 @@ import json
 import os
 import pickle
 import signal
-import struct
 import sys
 import traceback
 from collections import Counter
@@ -17,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import EntryPoint
 from io import FileIO
 from pathlib import Path
 from types import FrameType, ModuleType, TracebackType
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
+from archiver.crawl.hooks.pipes import limit_memory, receive, send
 from archiver.crawl.hooks.values import FUNCTIONS, HOPS, HookDocument, HookExchange, HookLink, HookPage, HookStop
 
 GROUP = "archiver.extractors"  # of entry points
@@ -33,7 +32,6 @@ MOST_ADDED = 10_000  # links that one function may add to one document
 LONGEST_URL = 8192  # characters of a link
 LONGEST_ERROR = 300  # characters
 AGAIN = 0.2  # seconds until the alarm goes off again, in case a function has caught it
-LENGTH = struct.Struct(">Q")
 LARGEST = 64 << 20  # bytes of a question or an answer
 
 Function = Callable[..., Any]
@@ -48,32 +46,6 @@ class HookProgram:
     extractors: tuple[tuple[str, str], ...]  # media type and value of each entry point
     seconds: float  # for each function and document
     memory: int  # bytes of address space
-
-
-def send(pipe: int, message: bytes) -> None:
-    """Write *message*, with its length before it."""
-    for piece in (LENGTH.pack(len(message)), message):
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(pipe, rest) :]
-
-
-def receive(pipe: IO[bytes] | FileIO, most: int) -> bytes:
-    """Return the next message. Raises `EOFError` if there is none, or one of more than *most* bytes."""
-    size = LENGTH.unpack(_whole(pipe, LENGTH.size))[0]
-    if size > most:
-        raise EOFError
-    return _whole(pipe, size)
-
-
-def _whole(pipe: IO[bytes] | FileIO, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size:
-        piece = pipe.read(min(size - len(found), 1 << 20))
-        if not piece:
-            raise EOFError
-        found += piece
-    return bytes(found)
 
 
 class _TooLongError(BaseException):
@@ -196,6 +168,8 @@ class HookWorker:
         if media_type == "links":
             return self._functions["links"]
         if media_type not in self._extractors:
+            from importlib.metadata import EntryPoint  # noqa: PLC0415 - slow, and each crawl imports this module
+
             value = dict(self._program.extractors)[media_type]
             self._extractors[media_type] = EntryPoint(media_type, value, GROUP).load()
         return self._extractors[media_type]
@@ -270,7 +244,7 @@ def serve() -> NoReturn:
     sys.stdout = sys.stderr  # what hooks print, line by line
     with suppress(EOFError, BrokenPipeError):
         program: HookProgram = pickle.loads(receive(questions, LARGEST))  # noqa: S301 - from our own process
-        _limit_memory(program.memory)
+        limit_memory(program.memory)
         worker = _loaded(program, answers)
         while worker is not None:
             kind, question = pickle.loads(receive(questions, LARGEST))  # noqa: S301 - from our own process
@@ -290,12 +264,3 @@ def _loaded(program: HookProgram, answers: int) -> HookWorker | None:
         return None
     send(answers, json.dumps({"functions": worker.functions}).encode())
     return worker
-
-
-def _limit_memory(memory: int) -> None:
-    import resource  # noqa: PLC0415 - Unix alone has it
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (memory if most < 0 else min(memory, most), most))
