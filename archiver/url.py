@@ -1,8 +1,9 @@
 """Parse URLs by the WHATWG standard, in the canonical form that this program compares, stores and fetches. Pure.
 
 The canonical form is absolute, with http or https, without fragment, user, password and default port. The host is in
-lower case and punycode, dot segments are resolved, percent escapes are in upper case. Two spellings that differ only
-in these are one URL. No text raises an exception here, except for `prefix`.
+lower case and punycode, dot segments are resolved. Two spellings that differ only in these are one URL. Percent escapes
+stay as they are written, as in browsers: some servers and replays tell `%2f` from `%2F`. Rules compare them in
+capitals. No text raises an exception here, except for `prefix`.
 
 SURT prefixes name parts of the web by reversed host names, such as `(org,example,` for all of example.org. They are
 stored without a scheme, because http and https count as one in the scope.
@@ -37,6 +38,7 @@ _PLAIN = re.compile(
 _PLAIN_PATH = re.compile(rf"(/{_TAIL})(?:#[^\ud800-\udfff]*+)?+")
 _LONGEST_ROOT = 200  # characters
 
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 
 
@@ -92,9 +94,24 @@ def _finish(text: str, base: str | None) -> str | None:
     authority_part, _, tail = rest.partition("/")
     if "@" in authority_part:
         href = f"{scheme}//{authority_part.rpartition('@')[2]}/{tail}"
-    if "%" in href:
-        href = _LOWER_ESCAPE.sub(lambda found: found.group().upper(), href)
     return href if len(href) <= MAX_LENGTH else None
+
+
+def in_capitals(address: str) -> str:
+    """Return *address* with percent escapes in capitals. URLs that differ only there are equal (RFC 3986 §6.2.2.1)."""
+    return _LOWER_ESCAPE.sub(_upper, address) if "%" in address else address
+
+
+def _upper(found: "re.Match[str]") -> str:
+    return found[0].upper()
+
+
+def spellings(address: str) -> tuple[str, ...]:
+    """Return *address*, then the same with all percent escapes in capitals and in small letters; each once."""
+    if "%" not in address:
+        return (address,)
+    small = _ESCAPE.sub(lambda found: found[0].lower(), address)
+    return tuple(dict.fromkeys((address, in_capitals(address), small)))
 
 
 def origin(url: str) -> str:
@@ -162,11 +179,14 @@ _NO_PATH = re.compile(r"(?:https?://)?[^/?#]+", re.IGNORECASE)
 
 
 def form(address: str) -> str:
-    """Return the SURT form of a canonical URL: `(org,example,www,)/path?query`, with a port `(org,example,:8080)/`."""
+    """Return the SURT form of a canonical URL: `(org,example,www,)/path?query`, with a port `(org,example,:8080)/`.
+
+    Percent escapes are in capitals, so that equal URLs have one form.
+    """
     name, colon, port = authority(address).rpartition(":")
     if not colon or not port.isdigit():
         name, port = authority(address), ""
-    return f"({_reversed_labels(name)},{f':{port}' if port else ''}){target(address)}"
+    return f"({_reversed_labels(name)},{f':{port}' if port else ''}){in_capitals(target(address))}"
 
 
 def prefix(text: str) -> str:
@@ -187,7 +207,7 @@ def prefix(text: str) -> str:
 
 def _lower_host(text: str) -> str:
     host, close, rest = text.partition(")")
-    return host.lower() + close + rest
+    return host.lower() + close + in_capitals(rest)
 
 
 def _reversed_labels(name: str) -> str:

@@ -1,7 +1,8 @@
 """Answers to the requests of a page in a browser, from an archive alone.
 
 A capture is looked up as replay tools do: the exact URL, then its key in the index (SURT), then the same without
-parameters that only defeat caches. Of several captures, the one closest to that of the page answers.
+parameters that only defeat caches. Of several captures, the one closest to that of the page answers. A URL with other
+letters in its escapes (`%2f`, `%2F`) does not.
 """
 
 import re
@@ -46,7 +47,9 @@ class ArchiveAnswers:
         for holdings in self._archives:
             for each in dict.fromkeys((address, without_cache_busters(address))):
                 entry = holdings.closest(each, at)
-                told = None if entry is None else self._told(holdings, entry)
+                if entry is None or _spelled_otherwise(entry.url, each):
+                    continue
+                told = self._told(holdings, entry)
                 if told is not None:
                     return part_of(asked, told)
         plain = without_cache_busters(address)
@@ -82,6 +85,12 @@ class ArchiveAnswers:
                 return told_of(record, second_of(entry.timestamp))
         except (ArchiveError, DamagedRecord):
             return None
+
+
+def _spelled_otherwise(known: str, address: str) -> bool:
+    """Return True if the URLs are equal but for letters of escapes, which replayweb.page and some servers compare."""
+    found = url.canonical(known)
+    return found is not None and found != address and url.in_capitals(found) == url.in_capitals(address)
 
 
 def told_of(record: Record, second: int) -> Told:

@@ -110,8 +110,9 @@ class Holdings:
         return _once(self._index.beginning(key.encode()))
 
     def of_url(self, address: str) -> Iterator[IndexEntry]:
-        """Yield every capture of exactly *address*, by date."""
-        return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
+        """Yield every capture of exactly *address*, by date. Percent escapes count as equal in capitals and not."""
+        wanted = url.in_capitals(address)
+        return (entry for entry in self.of_key(address) if url.in_capitals(_canonical(entry.url)) == wanted)
 
     def of_key(self, address: str) -> Iterator[IndexEntry]:
         """Yield every capture with the key of *address*, by date; then other methods than GET, and languages."""

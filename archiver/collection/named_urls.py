@@ -50,8 +50,8 @@ def respelling(settings: Settings) -> Respelling:
 
 
 def known_spelling(db: Reader, address: str, settings: Settings) -> str:
-    """Return *address* in the spelling of the crawl; "" if the crawl does not know it."""
-    for one in dict.fromkeys((address, respelling(settings)(address))):
+    """Return *address* in the spelling of the crawl, perhaps with other letters in its escapes; "" if it knows none."""
+    for one in dict.fromkeys((*url.spellings(address), *url.spellings(respelling(settings)(address)))):
         if one in settings.seeds or url_lookup.known(db, one) is not None or url_lookup.refused(db, one) is not None:
             return one
     return ""

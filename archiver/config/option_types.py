@@ -335,7 +335,13 @@ class Pattern:
         self._given_up = 0
 
     def found_in(self, address: str) -> bool | Literal[_Slow.SLOW]:
-        """Return whether *address* matches; `SLOW` if that took too long."""
+        """Return whether *address* matches, as it is or with its escapes in capitals; `SLOW` if that took too long."""
+        found = self._search(address)
+        if found or "%" not in address or (capitals := url.in_capitals(address)) == address:
+            return found
+        return self._search(capitals)
+
+    def _search(self, address: str) -> bool | Literal[_Slow.SLOW]:
         if self._easy is not None and len(address) <= MAX_SIMPLE_URL:
             return self._easy.search(address) is not None
         seconds = PATIENCE if self._given_up < TRIES else IMPATIENCE

@@ -202,7 +202,7 @@ class Scope:
         self._sites.update(map(site, seeds))
         self._domains.update(self._domain_of(url.host(seed)) for seed in seeds)
         self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(folder, seeds))))
-        self._pages.update(seeds)
+        self._pages.update(map(url.in_capitals, seeds))
 
     def _about(self, given: str, as_it_is: bool) -> UrlFacts:  # noqa: FBT001  a key of the memory
         if self._by_host_alone or len(given) > LONGEST_REMEMBERED:
@@ -237,7 +237,7 @@ class Scope:
             case "prefix":
                 return bare(address).startswith(self._prefixes)
             case _:
-                return address in self._pages
+                return url.in_capitals(address) in self._pages
 
     def _included(self, address: str) -> tuple[bool, str]:
         """Return True if a pattern includes *address*, and the rule of a pattern that took too long, which does not."""
@@ -376,10 +376,10 @@ def _slowly(about: UrlFacts) -> str:
 
 
 def bare(address: str) -> str:
-    """Return *address* without the parts that `site` drops."""
-    return site(address) + url.target(address)
+    """Return *address* without the parts that `site` drops, with percent escapes in capitals."""
+    return site(address) + url.in_capitals(url.target(address))
 
 
 def folder(seed: str) -> str:
     """Return the prefix, without scheme and `www.`, of the URLs below the path of *seed*."""
-    return site(seed) + url.path(seed).rpartition("/")[0] + "/"
+    return site(seed) + url.in_capitals(url.path(seed)).rpartition("/")[0] + "/"

@@ -68,7 +68,7 @@ def _shape(text: str) -> str:
 def _letter(found: "re.Match[str]") -> str:
     word = found[0]
     if word.startswith("%"):
-        return word
+        return word.upper()
     if len(word) >= OPAQUE and not word.isdigit():
         return "H"
     return _DIGITS.sub("N", word)

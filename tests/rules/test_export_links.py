@@ -42,6 +42,7 @@ def changed(text: str, page: ExportedPage = PAGE, *, xml: bool = False) -> str:
         ("https://e.org/a", "../a.html"),
         ("//www.e.org/a", "../a.html"),
         ("http://f.org/x", "../../f.org/x.html"),
+        ("/dir/caf%c3%a9?%e9", "caf%C3%A9@_%20%281%29%2C%272%27.html"),
         ("/old", "../../f.org/x.html"),
         ("/round", "http://e.org/round"),
         ("/none?q#f", "http://e.org/none?q#f"),

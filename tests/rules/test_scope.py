@@ -70,6 +70,25 @@ def test_what_belongs_to_a_seed(url: str, *, host: bool, domain: bool, prefix: b
         assert judge.contains(url) is expected
 
 
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"scope": "prefix"}, ""),
+        ({"scope": "page"}, ""),
+        ({"scope": "page", "include": ("caf%C3%A9",)}, ""),
+        ({"scope": "page", "scope_surt": ("(org,example,)/caf%C3%A9",)}, ""),
+        ({"exclude": ("caf%C3%A9",)}, "exclude[0]: caf%C3%A9"),
+        ({"exclude": ("caf%c3%a9",)}, "exclude[0]: caf%c3%a9"),
+    ],
+)
+def test_escapes_are_compared_in_capitals_and_requested_as_they_are(settings: dict[str, object], rule: str) -> None:
+    judge = scope("http://example.org/caf%C3%A9/", **settings)
+    address = "http://example.org/caf%c3%a9/"
+    assert judged(judge, address) == rule
+    if not rule:
+        assert taken(judge, address, Hop.LINK, claim()).url == address
+
+
 def test_an_odd_port_is_another_site() -> None:
     judge = scope("http://example.org:8080/")
     assert judged(judge, "http://www.example.org:8080/a") == ""

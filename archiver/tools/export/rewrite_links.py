@@ -97,11 +97,14 @@ def relative(start: str, file: str) -> str:
 
 
 def _alike(address: str) -> tuple[str, ...]:
-    """Return *address* and the addresses that pywb treats as equal: other scheme, with or without www."""
-    scheme, _, rest = address.partition("://")
-    other = "http" if scheme == "https" else "https"
-    moved = rest.removeprefix("www.") if rest.startswith("www.") else f"www.{rest}"
-    return (address, f"{other}://{rest}", f"{scheme}://{moved}", f"{other}://{moved}")
+    """Return *address* and those that pywb treats as equal: other letters in escapes, http or https, `www.` or not."""
+    found: list[str] = []
+    for each in url.spellings(address):
+        scheme, _, rest = each.partition("://")
+        other = "http" if scheme == "https" else "https"
+        moved = rest.removeprefix("www.") if rest.startswith("www.") else f"www.{rest}"
+        found += each, f"{other}://{rest}", f"{scheme}://{moved}", f"{other}://{moved}"
+    return tuple(found)
 
 
 _SPECIAL = re.compile(r"([()'\"\\ ])")
