@@ -6,7 +6,7 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.command import archiver
-from fixtures.rawserver import NOT_FOUND, RawServer, keep
+from fixtures.rawserver import NOT_FOUND, RawServer, Route, keep
 from fixtures.sites import ok, page, redirect
 
 LINKS = ("/caf%c3%a9", "/old%2Fx", "/secret%c3%a9", "/no%c3%a9", "/deep/%e2%82%ac?q=%2f")
@@ -17,10 +17,10 @@ ROBOTS = "User-agent: *\nDisallow: /secret%C3%A9\n"
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[str]]:
     """A crawl of a server that tells the letters of escapes apart, and redirects one spelling to the other."""
     folder = tmp_path_factory.mktemp("escapes")
-    with RawServer({}, keep(NOT_FOUND)) as site:
-        site.routes |= {"/robots.txt": ok(ROBOTS, "text/plain"), "/": ok(page("Home", [*LINKS]))}
-        site.routes["/old%2Fx"] = redirect("/old%2fx")
-        site.routes |= {each: ok(page(each, [])) for each in ("/old%2fx", *LINKS) if each not in site.routes}
+    routes: dict[str, Route] = {each: ok(page(each, [])) for each in ("/old%2fx", *LINKS)}
+    routes |= {"/robots.txt": ok(ROBOTS, "text/plain"), "/": ok(page("Home", [*LINKS]))}
+    routes["/old%2Fx"] = redirect("/old%2fx")
+    with RawServer(routes, keep(NOT_FOUND)) as site:
         done = archiver(
             *("crawl", site.url(), "-o", "c", "--rate", "0", "--probe", "off", "--exclude", "no%C3%A9"),
             *("--allow-private", "127.0.0.1"),
