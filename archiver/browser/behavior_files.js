@@ -1,5 +1,5 @@
-// Behaviors of the user, in the class form of browsertrix: see docs/how-to/archive-pages-that-scripts-build.md.
-// Evaluated once in an isolated world, as an object; `ran` is what is left of the behavior between two calls.
+// Behaviors of the user, in the class form of browsertrix, and flows of Chrome's recorder: see docs/how-to/write-a-behavior.md.
+// Evaluated once in an isolated world, as an object; `steps` is what is left of the behavior between two calls.
 (() => {
     const unit = 200 // milliseconds
     const sleep = time => new Promise(after => setTimeout(after, time))
@@ -73,7 +73,113 @@
         },
     }
 
+    const PATIENCE = 5000 // milliseconds in which an element of a flow must come
+    const PAUSE = 500 // after a step
+    const ALIKE = 3 // times that a flow clicks the same element, before it goes on as long as the page changes
+
+    // The elements for one selector of a flow below *root*: CSS, or with one of the prefixes of Chrome's recorder.
+    const named = element =>
+        element.ariaLabel ?? element.labels?.[0]?.textContent ?? element.alt ?? (element.textContent.trim() || element.title)
+    const matches = (selector, root) => {
+        const [, kind, rest] = selector.match(/^(aria|text|xpath|pierce)\/(.*)$/s) ?? [, "css", selector]
+        const all = () => [...root.querySelectorAll("*")]
+        if (kind === "xpath") return [...xpathNodes(rest, root)]
+        if (kind === "text") {
+            const whole = all().filter(each => each.textContent.includes(rest))
+            return whole.filter(each => ![...each.children].some(inner => whole.includes(inner)))
+        }
+        if (kind === "aria") {
+            const wanted = rest.replace(/\[\w+="[^"]*"\]/g, "").trim()
+            const role = rest.match(/\[role="([^"]*)"\]/)?.[1]
+            const found = all().filter(each => named(each)?.trim() === wanted && (!role || (each.role ?? role) === role))
+            return found.filter(each => !found.some(inner => inner !== each && each.contains(inner)))
+        }
+        return [...root.querySelectorAll(rest)]
+    }
+    // The elements for *selectors*, of which each is another way to the same: parts, each in the shadow of the one before.
+    const located = ({ selectors = [], frame = [] }) => {
+        const start = frame.reduce((found, at) => found?.defaultView?.frames[at]?.document, document)
+        for (const way of start ? selectors : []) {
+            try {
+                const parts = [way].flat()
+                const inner = found => found.shadowRoot ?? found
+                const found = parts.reduce((roots, part) => roots.flatMap(root => matches(part, inner(root))), [start])
+                if (found.length) return found
+            } catch {} // a selector that this browser does not know
+        }
+        return []
+    }
+    const fire = (element, Kind, names, more) =>
+        names.forEach(name => element.dispatchEvent(new Kind(name, { bubbles: true, cancelable: true, composed: true, ...more })))
+    const click = element => {
+        scrollIntoView(element)
+        fire(element, PointerEvent, ["pointerdown"])
+        fire(element, MouseEvent, ["mousedown"])
+        fire(element, PointerEvent, ["pointerup"])
+        fire(element, MouseEvent, ["mouseup"])
+        element.click()
+    }
+    const compared = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "==": (a, b) => a === b }
+    const actions = {
+        click,
+        doubleClick: element => {
+            click(element)
+            click(element)
+            fire(element, MouseEvent, ["dblclick"])
+        },
+        hover: element => {
+            scrollIntoView(element)
+            fire(element, PointerEvent, ["pointerover", "pointerenter"])
+            fire(element, MouseEvent, ["mouseover", "mouseenter", "mousemove"])
+        },
+        change: (element, { value }) => {
+            element.focus()
+            if (element.isContentEditable) element.textContent = value
+            else element.value = value
+            fire(element, Event, ["input", "change"])
+        },
+        scroll: (element, { x = 0, y = 0 }) => (element ?? window).scrollTo({ left: x, top: y, behavior: "instant" }),
+        keyDown: (_, { key }) => fire(document.activeElement ?? document.body, KeyboardEvent, ["keydown", "keypress"], { key }),
+        keyUp: (_, { key }) => fire(document.activeElement ?? document.body, KeyboardEvent, ["keyup"], { key }),
+        waitForElement: () => {},
+        waitForExpression: (_, { expression }) => until(expression, PATIENCE),
+    }
+
     return {
+        // Return the class for the *script* of a flow: its steps on one page, whose address begins with *url*.
+        flow: (id, url, script) => class {
+            static id = id
+            static isMatch() {
+                return location.href.startsWith(url)
+            }
+            async* run() {
+                const times = new Map()
+                for (const [number, step] of script.entries()) {
+                    const wanted = step.count ?? 1
+                    const there = () => {
+                        const found = located(step)
+                        return compared[step.operator ?? ">="](found.length, wanted) && (found[0] ?? true)
+                    }
+                    const element = step.selectors && (await until(there, PATIENCE))
+                    if (element === null && number === 0) return // another page than the one that was recorded
+                    if (element === null) continue
+                    const alike = step.type === "click" ? JSON.stringify(step.selectors) : ""
+                    times.set(alike, (times.get(alike) ?? 0) + 1)
+                    let target = element, changed
+                    do {
+                        changed = false
+                        const observer = new MutationObserver(() => (changed = true))
+                        observer.observe(document, { childList: true, subtree: true, characterData: true })
+                        await actions[step.type](target, step)
+                        await sleep(PAUSE)
+                        yield
+                        observer.disconnect()
+                        target = located(step)[0]
+                    } while (alike && times.get(alike) >= ALIKE && changed && target)
+                }
+            }
+        },
+
         // Return what is wrong with *Behavior*; "" if nothing is.
         fault(Behavior) {
             if (typeof Behavior !== "function" || !/^class\b/.test(`${Behavior}`)) return "it is no class"

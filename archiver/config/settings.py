@@ -202,7 +202,8 @@ class BrowserSettings:
     behavior: tuple[str, ...] = setting(
         (),
         BEHAVIOR,
-        "Run this behavior on pages that are shown: a JavaScript file with a class in the form of browsertrix-crawler.",
+        "Run this behavior on pages that are shown: a JavaScript file with a class in the form of browsertrix-crawler, "
+        "or a flow in JSON from Chrome's recorder.",
         many=True,
     )
     browser_screenshots: str = setting(
