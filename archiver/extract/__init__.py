@@ -25,13 +25,15 @@ _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.JSON: read_data,
     Kind.TEXT: sitemap.read_text,
 }
-_RARE = frozenset((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX))
+_RARE = frozenset(
+    (Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.OFFICE, Kind.INDEX)
+)
 
 
 @cache
 def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
     """Import the readers that many sites never need; a crawl starts faster without them."""
-    from archiver.extract import feed, media, pdf, xml  # noqa: PLC0415 - many sites need none of them
+    from archiver.extract import feed, media, office, pdf, xml  # noqa: PLC0415 - many sites need none of them
 
     return {
         Kind.XML: xml.read_xml,
@@ -40,6 +42,7 @@ def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
         Kind.MANIFEST: feed.read_manifest,
         Kind.JSON_FEED: feed.read_feed,
         Kind.PDF: pdf.read_pdf,
+        Kind.OFFICE: office.read_office,
         Kind.INDEX: read_index,
     }
 

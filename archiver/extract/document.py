@@ -43,6 +43,7 @@ class Kind(Enum):
     JSON_FEED = auto()
     JSON = auto()
     PDF = auto()
+    OFFICE = auto()
     INDEX = auto()
     OTHER = auto()
 
@@ -54,6 +55,15 @@ _WARNING = re.compile(  # warnings that PHP and others print before the document
 )
 
 _PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
+_OFFICE = (  # starts of media types
+    *("application/epub+zip", "application/vnd.oasis.opendocument."),
+    *("application/vnd.openxmlformats-officedocument.", "application/vnd.ms-word.", "application/vnd.ms-excel."),
+    "application/vnd.ms-powerpoint.",
+)
+_OFFICE_SIGN = re.compile(  # the first member of a ZIP archive
+    rb"PK\x03\x04[\s\S]{26}(?:mimetypeapplication/(?:epub\+zip|vnd\.oasis\.)|\[Content_Types\]\.xml|_rels/\.rels|docProps/)"
+)
+_ZIP = frozenset(("application/zip", "application/x-zip-compressed", "application/msword"))
 _GZIP = frozenset(("application/gzip", "application/x-gzip"))
 _JSON = frozenset(("application/json", "text/json", "application/x-json"))
 _PLAYLISTS = frozenset(
@@ -89,6 +99,10 @@ def _signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) ->
     media = document.media_type
     if head.startswith(b"%PDF-") and (loose or page or media in _PDF):
         return Kind.PDF
+    if head.startswith(b"PK\x03\x04") and (
+        media.startswith(_OFFICE) or ((loose or media in _ZIP) and _OFFICE_SIGN.match(head))
+    ):
+        return Kind.OFFICE
     if _PLAYLIST.match(head) and (loose or page or media in _PLAYLISTS or media.startswith(("audio/", "video/"))):
         return Kind.PLAYLIST
     if media in _PLAYLISTS or media in _LISTS_OR_MEDIA:
