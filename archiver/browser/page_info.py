@@ -43,8 +43,8 @@ def records_of(viewed: "Viewed", captured: int, number: int, late: int = 0) -> I
     yield ViewRecord(PAGE_INFO + viewed.url, JSON_TYPE, _page_info(viewed, captured, number, late))
     if viewed.text:
         yield ViewRecord(TEXT + viewed.url, TEXT_TYPE, viewed.text.encode("utf-8", "replace"))
-    if viewed.screenshot:
-        yield ViewRecord(VIEW + viewed.url, PICTURE_TYPE, viewed.screenshot)
+    if viewed.picture:
+        yield ViewRecord(VIEW + viewed.url, PICTURE_TYPE, viewed.picture)
 
 
 def page_of(target: str) -> str:

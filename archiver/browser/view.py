@@ -8,6 +8,7 @@ import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from archiver.browser.answers import Asked
 from archiver.browser.behaviours import Behaviours
@@ -16,6 +17,11 @@ from archiver.browser.tab import ATTACH, Answer, Given, PageTab, ViewLimits
 
 DENSE = 2  # pixels of the screen for each pixel of the page in replayweb.page
 VIEWS = 200  # after which a new browser should be started: its memory grows
+Picture = Literal["", "jpeg", "pdf"]  # of a page that is shown: what is on the screen, or all of it on paper
+PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "jpeg": ("Page.captureScreenshot", {"format": "jpeg", "quality": 75}),
+    "pdf": ("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True, "generateDocumentOutline": True}),
+}
 FLAGS = (  # of a browser that shows pages
     "--headless",
     "--no-startup-window",
@@ -43,7 +49,7 @@ class Viewed:
     ended: str  # "" if the page was quiet, or the limit that was reached
     links: tuple[str, ...] = ()  # to other pages, in the live document
     text: str = ""  # visible text
-    screenshot: bytes = b""  # JPEG
+    picture: bytes = b""  # JPEG or PDF
     behavior: str = ""  # the id of the user's behavior that ran
     faults: tuple[str, ...] = ()  # of the user's behaviors
     pictures: tuple[str, ...] = ()  # that the live document offers to other screens
@@ -96,28 +102,26 @@ class BrowserViews:
                     self._devtools.listen(event.params["sessionId"], to)
                     to.put_nowait(event)
 
-    async def view(
-        self, url: str, second: int, answer: Answer, limits: ViewLimits, *, screenshot: bool = False
-    ) -> Viewed:
+    async def view(self, url: str, second: int, answer: Answer, limits: ViewLimits, *, picture: Picture = "") -> Viewed:
         """Show the page *url*, captured at *second* since the epoch. Raises `DevToolsError`.
 
         If a script reads how dense the screen is, and the limits allow it, show it once more on a dense one.
         """
         tab = PageTab(self._devtools, asyncio.Queue(), answer, limits, second)
-        found = await self._view(url, tab, screenshot=screenshot)
+        found = await self._view(url, tab, picture=picture)
         if not found.reads_ratio or not limits.dense or found.ended:
             return found
         dense = PageTab(self._devtools, asyncio.Queue(), answer, limits, second, DENSE)
         return found.with_dense(await self._view(url, dense))
 
-    async def _view(self, url: str, tab: PageTab, *, screenshot: bool = False) -> Viewed:
+    async def _view(self, url: str, tab: PageTab, *, picture: Picture = "") -> Viewed:
         """Show the page *url* in *tab*, in a browser context of its own."""
         context = (await self._devtools.call("Target.createBrowserContext", disposeOnDetach=True))["browserContextId"]
         self._contexts[context] = tab.events
         try:
             await self._devtools.call("Browser.setDownloadBehavior", behavior="deny", browserContextId=context)
             await tab.open(context)
-            return await _View(tab, url).show(screenshot=screenshot)
+            return await _View(tab, url).show(picture=picture)
         finally:
             del self._contexts[context]
             self._devtools.stop_listening(tab.events)
@@ -138,7 +142,7 @@ class _View:
         self._picture = b""
         self._reads_ratio = False
 
-    async def show(self, *, screenshot: bool) -> Viewed:
+    async def show(self, *, picture: Picture) -> Viewed:
         """Take all steps, until the page is quiet or a limit is reached."""
         tab = self._tab
         async with asyncio.TaskGroup() as tasks:
@@ -146,7 +150,7 @@ class _View:
             try:
                 async with tab.deadline:
                     tab.deadline.reschedule(asyncio.get_running_loop().time() + tab.limits.all_seconds)
-                    await self._steps(screenshot=screenshot)
+                    await self._steps(picture=picture)
             except TimeoutError:
                 tab.ended = tab.ended or f"{tab.limits.all_seconds:g} seconds"
             except BrowserGoneError:
@@ -164,16 +168,17 @@ class _View:
         found = Viewed(self._url, self._title, *asked, tab.ended, links, self._text, self._picture, *own)
         return replace(found, reads_ratio=self._reads_ratio)
 
-    async def _steps(self, *, screenshot: bool) -> None:
+    async def _steps(self, *, picture: Picture) -> None:
         tab = self._tab
         await tab.navigate(self._url)
         await tab.quiet()
         await self._behaviours.run()
         self._title, self._text = await tab.world.title(), await tab.world.text()
         await self._collect()
-        if screenshot:
+        if picture:
             await tab.world.rewind()
-            shot = await tab.call("Page.captureScreenshot", format="jpeg", quality=75)
+            method, options = PICTURES[picture]
+            shot = await tab.call(method, **options)
             self._picture = base64.b64decode(shot["data"])
         await self._follow_routes()
         await tab.pass_time()

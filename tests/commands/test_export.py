@@ -120,14 +120,14 @@ def _slash(exported: Path) -> str:
 def test_in_a_browser(exported: Path, tmp_path: Path) -> None:
     """Pages look as they did, with nothing asked of the network, and nothing missing but what never was there."""
     pages = ("index.html", "moved/to.html", "latin@q=a&b.html")
-    asked = asyncio.run(_asked([(exported / name).as_uri() for name in pages], tmp_path / "profile"))
+    asked = asyncio.run(asked_by([(exported / name).as_uri() for name in pages], tmp_path / "profile"))
     assert len({each.url for each in asked[0]}) == 8
     assert [each for some in asked for each in some if each.fault] == []
     assert [each.url for each in asked[0] if not each.url.startswith(exported.as_uri())] == []
     assert [each.url for some in asked for each in some if not each.url.startswith("file:")] == []
 
 
-async def _asked(addresses: Iterable[str], profile: Path) -> list[list[browser.Asked]]:
+async def asked_by(addresses: Iterable[str], profile: Path) -> list[list[browser.Asked]]:
     """What each page asks for, when its script has found everything to be as it should."""
     found = []
     async with browser.opened(profile) as page:

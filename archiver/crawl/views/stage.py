@@ -309,7 +309,9 @@ class _Tabs:
         try:
             captured = due.captured // MICRO
             limits = self._stage.limits(due, self._limits)
-            viewed = await views.view(due.claim.url, captured, requests.answer, limits, screenshot=self._pictures)
+            viewed = await views.view(
+                due.claim.url, captured, requests.answer, limits, picture="jpeg" if self._pictures else ""
+            )
         except BrowserGoneError:
             await self._stage.crashed(due, requests)
             raise

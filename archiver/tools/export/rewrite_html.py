@@ -308,7 +308,7 @@ class _TagRewriter:
         for start, end in attribute_values.candidate_spans(value):
             new = self._page.replacement(meaning(value[start:end]), loaded=True)
             if new is not None:
-                parts += (value[kept:start], new.replace(",", "%2C"))
+                parts += (value[kept:start], new if new.startswith("data:") else new.replace(",", "%2C"))
                 kept = end
         return "".join((*parts, value[kept:]))
 

@@ -10,7 +10,7 @@ byte becomes one character, and `meaning` decodes a part of it.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from archiver import url
@@ -23,6 +23,24 @@ _SAFE = "/~!$@-._+="  # in a path; characters with a meaning in HTML, CSS or src
 _IN_FRAGMENT = "/~!$&*+,;=:@-._?%"
 
 
+class Exported(Protocol):
+    """Where the references of exported documents lead."""
+
+    @property
+    def live(self) -> bool:
+        """True if links to what is not exported lead to the live address."""
+
+    @property
+    def loads(self) -> bool:
+        """True if page requisites that are not exported are loaded from the live address."""
+
+    def reference(self, target: str, here: str, mark: str, *, loaded: bool) -> str | None:
+        """Return the reference to *target* from the file *here*; None if it is not exported.
+
+        *mark*: the fragment that follows. *loaded*: a browser loads it by itself.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ExportedSite:
     """The file of each exported URL, and the redirects."""
@@ -31,6 +49,13 @@ class ExportedSite:
     redirects: Mapping[str, str]
     live: bool  # links without a file lead to the live address …
     loads: bool  # … and page requisites are loaded from it
+
+    def reference(self, target: str, here: str, mark: str, *, loaded: bool) -> str | None:  # noqa: ARG002 - for others
+        """Return the way from the file *here* to that of *target*; None if there is none."""
+        file = self.file(target)
+        if file is None:
+            return None
+        return relative(here, file) if file != here or not mark else ""
 
     def file(self, address: str) -> str | None:
         """Return the file of *address* or of its redirect target."""
@@ -48,7 +73,7 @@ class ExportedPage:
     """One document, at its address and in its file. References are relative to *base*."""
 
     def __init__(
-        self, site: ExportedSite, address: str, file: str, base: str | None = None, encoding: str = "utf-8"
+        self, site: Exported, address: str, file: str, base: str | None = None, encoding: str = "utf-8"
     ) -> None:
         self.site = site
         self.address = address
@@ -60,6 +85,10 @@ class ExportedPage:
     def based(self, base: str) -> "ExportedPage":
         """Return the same document with another *base*."""
         return ExportedPage(self.site, self.address, self.file, base, self.encoding)
+
+    def encoded(self, encoding: str) -> "ExportedPage":
+        """Return the same document in another *encoding*."""
+        return ExportedPage(self.site, self.address, self.file, self.base, encoding)
 
     def replacement(self, reference: str, *, optional: bool = False, loaded: bool = False) -> str | None:
         """Return the ASCII text that replaces *reference*; None if it stays.
@@ -75,9 +104,9 @@ class ExportedPage:
             return None  # javascript:, data:, mailto:
         mark = plain.partition("#")[2]
         fragment = f"#{quote(mark, safe=_IN_FRAGMENT)}" if "#" in plain else ""
-        file = self.site.file(target)
-        if file is not None:
-            return (relative(self.file, file) if file != self.file or not mark else "") + fragment
+        known = self.site.reference(target, self.file, mark, loaded=loaded)
+        if known is not None:
+            return known + fragment
         if optional:
             return None
         if not (self.site.loads if loaded else self.site.live):

@@ -256,7 +256,7 @@ def _rewrite_payload(
     begin = beginning(pieces, SNIFFED)
     document = Document(file.url, answer.framing.media_type, charset(answer.framing), begin, Hop.REQUISITE)
     kind = kind_of(document)
-    if kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and document.media_type in _MARKUP):
+    if is_rewritten(kind, document.media_type):
         for piece in pieces:
             begin += piece
             if len(begin) > MOST_CHANGED:
@@ -264,22 +264,26 @@ def _rewrite_payload(
         else:
             if file.page:
                 titles[file.url] = page_title.read_page_text(replace(document, body=begin), text=False).title
-            yield _rewrite_document(file, kind, begin, document.charset, site)
+            yield rewrite_document(ExportedPage(site, file.url, file.path), kind, begin, document.charset)
             return
     yield from chain((begin,), pieces)
 
 
-def _rewrite_document(file: PlannedFile, kind: Kind, body: bytes, header: str | None, site: ExportedSite) -> bytes:
+def is_rewritten(kind: Kind, media_type: str) -> bool:
+    """Return True if the references of such documents are changed."""
+    return kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and media_type in _MARKUP)
+
+
+def rewrite_document(page: ExportedPage, kind: Kind, body: bytes, header: str | None) -> bytes:
+    """Return *body*, of *page*, with its references changed. *header*: the charset in Content-Type."""
     read = {Kind.HTML: of_html, Kind.CSS: of_css, Kind.XML: of_xml}[kind]
     encoding = read(body, header)
     seen = view(body, encoding)
     if seen is None:
         return body
     if kind is Kind.CSS:
-        page = ExportedPage(site, file.url, file.path)
         text = rewrite_links.rewrite_css(seen.text, page, seen.meaning)
         return seen.back(rewrite_links.with_charset(body, text, encoding) if header else text)
-    page = ExportedPage(site, file.url, file.path, encoding=encoding)
     xml = kind is Kind.XML
-    text = rewrite_html.rewrite_html(seen.text, page, seen.meaning, xml=xml)
+    text = rewrite_html.rewrite_html(seen.text, page.encoded(encoding), seen.meaning, xml=xml)
     return seen.back(rewrite_html.with_charset(body, text, encoding, xml=xml) if header else text)

@@ -18,7 +18,7 @@ from archiver.browser.chromium import Chromium
 from archiver.browser.devtools import BrowserGoneError, DevToolsError, connected
 from archiver.browser.page_info import MICRO, VIEW, ViewRecord, records_of
 from archiver.browser.tab import ViewLimits
-from archiver.browser.view import VIEWS, BrowserViews, Viewed
+from archiver.browser.view import VIEWS, BrowserViews, Picture, Viewed
 from archiver.collection.browser_answers import ArchiveAnswers, second_of, without_cache_busters
 from archiver.collection.dates import DateRange
 from archiver.policy.url_forms import pattern
@@ -187,7 +187,7 @@ class _Viewing:
             found.put_nowait(None)
 
     async def _view(self, page: PageToView) -> PageFindings:
-        first = await self._once(page, screenshot=self.options.screenshots)
+        first = await self._once(page, picture="jpeg" if self.options.screenshots else "")
         second = await self._once(page) if first.missing else first
         both = {_key(each): each for each in (*second.missing, *first.missing)}
         asked_twice = _keys(first) & _keys(second)
@@ -210,7 +210,7 @@ class _Viewing:
             each for each in found if (self.options.screenshots if each.uri.startswith(VIEW) else self.options.records)
         )
 
-    async def _once(self, page: PageToView, *, screenshot: bool = False) -> Viewed:
+    async def _once(self, page: PageToView, *, picture: Picture = "") -> Viewed:
         at = DateRange(page.timestamp, page.timestamp)
         loop = asyncio.get_running_loop()
 
@@ -218,4 +218,4 @@ class _Viewing:
             return await loop.run_in_executor(self.thread, partial(self.answers.answer, asked, at))
 
         second = second_of(page.timestamp)
-        return await self.views.view(page.url, second, answer, self.options.limits, screenshot=screenshot)
+        return await self.views.view(page.url, second, answer, self.options.limits, picture=picture)
