@@ -74,16 +74,17 @@ _PAGE_AFTER_ALL = """
 urls.status BETWEEN 200 AND 399 AND urls.depth > (SELECT above.depth FROM urls AS above WHERE above.id = urls.via)
 """
 _KIND = f"""
-CASE WHEN urls.priority < 0 THEN 0 WHEN substr({_WAY}, -1) IN ('', 'L') THEN 1 WHEN substr({_WAY}, -1) = 'E' THEN 2
-     WHEN substr({_WAY}, -1) = 'X' THEN CASE WHEN {_PAGE_AFTER_ALL} THEN 1 ELSE 3 END ELSE 4 END
-"""
+CASE WHEN urls.priority < 0 THEN 0 ELSE CASE substr({_WAY}, -1) WHEN 'L' THEN 1 WHEN 'E' THEN 2 WHEN '' THEN 1
+     WHEN 'X' THEN CASE WHEN {_PAGE_AFTER_ALL} THEN 1 ELSE 3 END ELSE 4 END END
+"""  # the hop is worked out once
 _STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 _GROUPS = f"""
 SELECT urls.status * 100 + ({_KIND}) * 10 + CASE urls.state {_STATE} ELSE 9 END AS alike, failure, count(*)
 FROM urls GROUP BY alike, failure
 """  # noqa: S608 - constants; one number is sorted in half the time of three columns
 _BLOCKED = f"""
-SELECT {_KIND}, urls.status, count(*) FROM captures JOIN urls ON urls.id = captures.url
+SELECT {_KIND}, urls.status, count(*) FROM captures INDEXED BY captures_blocked
+CROSS JOIN urls ON urls.id = captures.url
 WHERE captures.blocked <> '' AND urls.state = 'archived' AND captures.status = urls.status
   AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)
 GROUP BY 1, 2
@@ -105,11 +106,11 @@ WHERE origin.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> ''
   AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
 """
 _LINKED = f"""
-SELECT urls.seed, count(*) FILTER (WHERE ({_KIND}) = 1 AND urls.path <> ''),
-       count(*) FILTER (WHERE urls.hop = 'E') FROM urls
-WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed
-HAVING count(*) FILTER (WHERE ({_KIND}) = 1 AND urls.path <> '') <= 1
-   AND count(*) FILTER (WHERE urls.hop = 'E') > 0 LIMIT ?
+SELECT seed, pages, requisites FROM (
+    SELECT urls.seed AS seed, count(*) FILTER (WHERE ({_KIND}) = 1 AND urls.path <> '') AS pages,
+           count(*) FILTER (WHERE urls.hop = 'E') AS requisites
+    FROM urls WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed
+) AS linked WHERE pages <= 1 AND requisites > 0 LIMIT ?
 """  # noqa: S608 - constants
 _LEFT_OUT = """
 SELECT url FROM urls WHERE state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
