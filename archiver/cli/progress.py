@@ -5,6 +5,7 @@ and the crawl goes on. Names from the network are made safe for a terminal first
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FIRST_LINE = 2.0  # seconds; then a user wants to see that something happens
 LINE_EVERY = 10.0  # seconds; six lines a minute do not flood a log
 PANEL_PERIOD = 0.25  # seconds between two snapshots
+SHARE = 0.02  # of the time at most; a snapshot looks at all hosts
 LINES_PERIOD = 0.5  # seconds between two snapshots, to notice a change of state
 HOST_WIDTH = 48
 SEPARATOR = " · "
@@ -56,8 +58,9 @@ async def follow(snapshot: Callable[[], Snapshot], display: Display | None) -> A
 async def _show(snapshot: Callable[[], Snapshot], display: Display) -> None:
     with suppress(OSError, ValueError):
         while True:
+            began = time.monotonic()
             display.show(snapshot())
-            await asyncio.sleep(display.period)
+            await asyncio.sleep(max(display.period, (time.monotonic() - began) / SHARE))
 
 
 def display_for(stream: TextIO, verbosity: int) -> Display | None:

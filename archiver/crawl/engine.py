@@ -189,10 +189,9 @@ class Crawl:
             self._dispatcher.added(hosts)
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
-        while not self._stop and self._earliest() <= now:
-            claim = self._schedule.pick(now, self._requests.newcomers())
-            if claim is None:
-                return
+        room = self._requests.newcomers()  # worked out once, because it looks at all requests
+        while not self._stop and self._earliest() <= now and (claim := self._schedule.pick(now, room)) is not None:
+            room -= not self._schedule.host(claim.host).proven
             refused = self._dispatcher.refusal(claim)
             self._budget.spent += refused is None and claim.counts
             if self._views is not None:

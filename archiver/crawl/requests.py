@@ -8,6 +8,7 @@ soon as half of that room is used, hosts that have not answered quickly yet get 
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -114,10 +115,10 @@ class Requests:
         """Return True if no more may be handed out while so many *visits* are not committed."""
         return visits - self._slow >= self._most
 
-    def newcomers(self) -> int:
-        """Return how many more requests may go to hosts that have not answered quickly yet."""
+    def newcomers(self) -> float:
+        """Return how many more requests may go to hosts that have not answered quickly yet; infinity: any number."""
         if self._slow < min(self._most, self._most_slow) / 2:
-            return self._most
+            return math.inf
         unproven = sum(not self._schedule.host(each.host).proven for each in self._counted.values())
         return max(1, self._most // 2) - unproven
 
