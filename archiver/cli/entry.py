@@ -186,6 +186,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """Run the command `archiver` and exit."""
+    if "_ARCHIVER_COMPLETE" in os.environ:
+        import_module("archiver.cli.completion").register()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, like Ctrl+C; a crawl has its own handler
     gc.set_threshold(GC_THRESHOLD)  # with Python's own, the searches took a fifth of a crawl of ten thousand hosts
     _repair_streams()
