@@ -89,6 +89,22 @@ def test_what_is_not_in_the_file_is_said(
     assert f"more than {one_page.DEEPEST} documents in each other" in said
 
 
+def test_one_picture_many_times_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(one_page, "MOST", 10_000)
+    routes: dict[str, Route] = {
+        "/": ok("<title>Many</title>" + "<img src=/a.gif>" * 1000),
+        "/a.gif": ok(PIXEL, "image/gif"),
+    }
+    with RawServer(routes) as server:
+        assert crawl(tmp_path / "c", server.url()).code is ExitCode.DONE
+        site = tmp_path / "c", server.url().rstrip("/")
+    content = exported(site, tmp_path, "/")
+    assert 8_000 < sum(map(len, re.findall(rb'data:[^\s>"]+', content))) <= 10_000
+    assert "/a.gif: the file has 0 MiB" in capsys.readouterr().err
+
+
 def test_sizes_are_bounded(
     site: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

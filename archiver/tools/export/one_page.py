@@ -46,7 +46,7 @@ class SinglePage:
     live: bool  # links lead to the live address …
     loads: bool  # … and what is missing is loaded from it
     problems: list[str] = field(default_factory=list)  # what is not in the file, and why
-    size: int = 0  # bytes of the parts that were made
+    size: int = 0  # characters of data: URLs, each time that one is used: many pictures may be one large one
     _known: dict[str, str | None] = field(default_factory=dict)  # data: URLs
     _open: list[str] = field(default_factory=list)  # the documents that are being changed, the outermost first
 
@@ -64,7 +64,12 @@ class SinglePage:
         """Return *target* as a data: URL if a browser loads it for the document at *here*; None if it stays outside."""
         if target == here and mark:
             return ""
-        return self._data(target) if loaded else None
+        data = self._data(target) if loaded else None
+        if data is not None and self.size + len(data) > MOST:
+            self._leave_out(target, f"the file has {MOST >> 20} MiB")
+            return None
+        self.size += len(data or "")
+        return data
 
     def _data(self, target: str) -> str | None:
         if target not in self._known and target not in self._open:
@@ -79,8 +84,6 @@ class SinglePage:
                 self._leave_out(target, "not archived")
             elif len(self._open) > DEEPEST:
                 self._leave_out(target, f"more than {DEEPEST} documents in each other")
-            elif self.size > MOST:
-                self._leave_out(target, f"the file has {MOST >> 20} MiB")
             else:
                 return self._inside(target, entry)
         except (ArchiveError, DamagedRecord) as error:
@@ -93,7 +96,6 @@ class SinglePage:
             media_type, body = self._part(entry)
         finally:
             self._open.pop()
-        self.size += len(body) * 4 // 3
         return f"data:{media_type};base64,{base64.b64encode(body).decode()}"
 
     def _final(self, target: str) -> IndexEntry | None:
@@ -133,8 +135,9 @@ class SinglePage:
         return bytes(body)
 
     def _leave_out(self, target: str, why: str) -> None:
-        if len(self.problems) < _PROBLEMS:
-            self.problems.append(f"{target}: {why}")
+        text = f"{target}: {why}"
+        if len(self.problems) < _PROBLEMS and text not in self.problems:
+            self.problems.append(text)
 
 
 async def printed(holdings: Holdings, entry: IndexEntry, browser: Sequence[str]) -> Viewed:
