@@ -215,8 +215,8 @@ class Crawl:
 
     def _earliest(self) -> float:
         """Return when any request may start; infinity while something else must happen first."""
-        if self._budget.full or self._requests.full(len(self._visits) + self._committer.pending):
-            return NEVER  # a visit that is not committed is one that a crash would repeat, so it counts as under way
+        if self._budget.full or self._requests.full(len(self._visits), self._committer.pending):
+            return NEVER
         if self._health.network.lost and self._probe is not None and not self._probe.done():
             return NEVER
         return self._health.network.next_start

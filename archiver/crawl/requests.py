@@ -111,9 +111,13 @@ class Requests:
         self._most, self._most_slow = most.quick, most.slow
         _cancel(task for task, each in self._under_way.items() if each.unsent and each.at_gate)
 
-    def full(self, visits: int) -> bool:
-        """Return True if no more may be handed out while so many *visits* are not committed."""
-        return visits - self._slow >= self._most
+    def full(self, visits: int, uncommitted: int) -> bool:
+        """Return True if no more may be handed out while so many *visits* are under way and others *uncommitted*.
+
+        A crash repeats both. As many may wait for their commit as may be under way: with fewer, nothing is under way
+        during a commit.
+        """
+        return visits - self._slow >= self._most or visits - self._slow + uncommitted >= 2 * self._most
 
     def newcomers(self) -> float:
         """Return how many more requests may go to hosts that have not answered quickly yet; infinity: any number."""

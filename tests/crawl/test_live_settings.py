@@ -92,7 +92,7 @@ CASES: dict[str, tuple[str, Probe, Any]] = {
     "block": ("*.example", quota, ("", "*.example")),
     "global-rate": ("1/8", lambda crawl: gap(crawl) >= 8, True),
     "bandwidth": ("5k", lambda crawl: crawl._schedule._bandwidth, 5000),
-    "concurrency": ("3", lambda crawl: crawl._requests.full(3), True),
+    "concurrency": ("3", lambda crawl: crawl._requests.full(3, 0), True),
     "slow-concurrency": ("3", lambda crawl: crawl._requests._most_slow, 3),
     "max-urls": ("3", lambda crawl: crawl._budget._most, 3),
     "max-urls-per-host": ("3", quota, ("max-urls-per-host: 3", "")),

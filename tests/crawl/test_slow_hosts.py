@@ -151,10 +151,12 @@ def test_a_request_that_has_not_begun_is_not_slow(tmp_path: Path) -> None:
             requests.expect(task, claim)
             clock.time += 2 * SLOW_AFTER
             assert not requests.look(clock.now())
-            assert requests.full(visits=1)
+            assert requests.full(visits=1, uncommitted=0)
             await task
             assert not requests.any
-            assert requests.full(visits=1)
+            assert requests.full(visits=1, uncommitted=0)
+            assert not requests.full(visits=0, uncommitted=1)
+            assert requests.full(visits=0, uncommitted=2)
 
     async def visit(requests: Requests, claim: Claim) -> None:
         visited = await requests.make(claim)
