@@ -311,7 +311,7 @@ COMMAND = define_command(
             ["--behavior"],
             multiple=True,
             metavar="FILE",
-            help="Run this behavior: a class in JavaScript in the form of browsertrix-crawler, or a flow in JSON. Repeatable.",
+            help="Run this behavior: a class in JavaScript as for browsertrix-crawler, or a flow in JSON. Repeatable.",
         ),
         click.Option(["--browser"], default="", metavar="COMMAND", help="Start this browser. Default: Chromium."),
         click.Option(
