@@ -32,7 +32,7 @@ from archiver.warc.cdxj import (
 from archiver.warc.members import DamagedRecord
 from archiver.warc.post_keys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, scan
-from archiver.warc.records import ACCEPT_LANGUAGE
+from archiver.warc.records import ACCEPT_LANGUAGE, FIELDS_TYPE
 from archiver.warc.resources import mime_of
 from archiver.warc.warcinfo import ForgedRecords
 
@@ -117,6 +117,9 @@ def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
     for record in scan(file):
         if not forged.is_forged(record) and not isinstance(record, DamagedRecord):
             kind = record.first("WARC-Type") or ""
+            if kind == "metadata" and record.first("Content-Type") == FIELDS_TYPE:  # a third of our records
+                yield _RecordInFile(kind, "", None, None, record.offset, record.inner)
+                continue
             yield _RecordInFile(
                 kind,
                 target_url(record),
