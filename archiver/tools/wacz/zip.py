@@ -11,6 +11,8 @@ from hashlib import sha256
 from typing import IO, Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from zlib_ng import zlib_ng
+
 from archiver import storage
 
 VERSION = "1.1.1"
@@ -20,6 +22,9 @@ _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP
 _RIGHTS = 0o100644 << 16
 _UNIX = 3
 _LARGE = 1 << 30  # bytes; larger members get ZIP64 fields
+
+LEVEL = 5  # of zlib-ng: a quarter of the time of zlib's usual level 6, for 2 % more bytes
+_RAW = -15  # deflate without a frame, largest window
 
 Sign = Callable[[str, str], Mapping[str, str]]  # of the hash and date of the package
 
@@ -63,6 +68,8 @@ class PackageWriter:
     def member(self, path: str, size: int, *, packed: bool) -> Iterator[ZipMember]:
         """Open the member at *path* of about *size* bytes for writing; *packed*: compressed."""
         with self._zip.open(_info(path, packed=packed), "w", force_zip64=size >= _LARGE) as target:
+            if packed:  # `zipfile` has no other way to name a compressor
+                target._compressor = zlib_ng.compressobj(LEVEL, zlib_ng.DEFLATED, _RAW)  # type: ignore[attr-defined]  # noqa: SLF001
             member = ZipMember(target, self._draft)
             yield member
         self._resources.append(
