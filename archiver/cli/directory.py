@@ -7,19 +7,22 @@ import re
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from archiver import url
 from archiver.cli.terminal import complain
 from archiver.collection import safe_paths
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, holds_crawl
 from archiver.collection.lock import holder
-from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.collection.settings_file import read_settings
 from archiver.config.addresses import DATABASE_SCHEMES
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.address import address_of, machine_of
 from archiver.storage import OPEN, storage, sync_folder
+
+if TYPE_CHECKING:
+    from archiver.collection.named_crawl import NamedCrawl
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
 
@@ -137,8 +140,10 @@ def check_files_are_here(directory: Path) -> None:
         )
 
 
-def named_crawl(place: Path | str) -> NamedCrawl:
+def named_crawl(place: Path | str) -> "NamedCrawl":
     """Return the crawl in the directory *place*, or at the address *place*. Refuse a place without a crawl."""
+    from archiver.collection.named_crawl import NamedCrawl
+
     if isinstance(place, str):
         return NamedCrawl.at_address(place)
     check_is_directory(place)
@@ -241,9 +246,10 @@ def check_one_machine(layout: Layout) -> None:
     """Refuse a crawl of several machines: each has captures that the next crawl would ask for, and other files."""
     if not layout.address.exists():
         return
-    with NamedCrawl.in_directory(layout.directory).read() as db:
-        from archiver.frontier import machines
+    from archiver.collection.named_crawl import NamedCrawl
+    from archiver.frontier import machines
 
+    with NamedCrawl.in_directory(layout.directory).read() as db:
         if len(names := [each.name for each in machines.accounts(db)]) > 1:
             raise ConfigError(
                 f"{layout.directory}: {', '.join(names)} have crawled together, and their archives cannot be crawled "
@@ -258,6 +264,7 @@ def other_machines(layout: Layout) -> list[str]:
     """
     if not layout.address.exists():
         return []
+    from archiver.collection.named_crawl import NamedCrawl
     from archiver.frontier import machines
 
     own = machine_of(layout.database)
@@ -322,7 +329,7 @@ def make_directory(directory: Path) -> None:
         raise
 
 
-def resume_hint(count: int, crawl: NamedCrawl, *, running: bool) -> str:
+def resume_hint(count: int, crawl: "NamedCrawl", *, running: bool) -> str:
     """Return when *count* changes of *crawl* take effect, as the end of a message; "" if there are none."""
     if not count:
         return ""

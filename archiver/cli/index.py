@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,9 +22,8 @@ from archiver.cli.directory import (
 )
 from archiver.cli.options import crawl_argument, define_command, directory_argument, output_option, store_option
 from archiver.cli.terminal import ProgressLine, result, say
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, holds_crawl
 from archiver.collection.lock import Lock
-from archiver.collection.named_crawl import NamedCrawl, holds_crawl
 from archiver.collection.named_files import vouch
 from archiver.collection.settings_file import read_settings
 from archiver.collection.store import StoredFile, StoredFiles
@@ -32,9 +31,12 @@ from archiver.config import toml
 from archiver.config.addresses import DATABASE
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
-from archiver.frontier.captures import ClosedFile
 from archiver.humanize import count, printable
 from archiver.model import ExitCode
+
+if TYPE_CHECKING:
+    from archiver.collection.named_crawl import NamedCrawl
+    from archiver.frontier.captures import ClosedFile
 
 MOST_PLAIN = 10_000_000  # lines of an index that is one plain file: some 3 GB
 
@@ -61,6 +63,7 @@ def index(place: Path | str, **chosen: Any) -> ExitCode:
 def _index_of_all(address: str, arguments: IndexArguments) -> ExitCode:
     """Write one index of what all machines have stored for the crawl at *address*."""
     from archiver.collection.index import INDEX, KEYS, Index, pack, remove_packed
+    from archiver.collection.named_crawl import NamedCrawl
     from archiver.frontier import captures
 
     directory = arguments.output
@@ -92,7 +95,7 @@ def _index_of_all(address: str, arguments: IndexArguments) -> ExitCode:
     return ExitCode.DONE
 
 
-def _store_of(crawl: NamedCrawl, given: str | None) -> str:
+def _store_of(crawl: "NamedCrawl", given: str | None) -> str:
     """Return the address of the store that has the WARC files: as *given*, or by the settings; "" for none."""
     if given is not None:
         return given
@@ -103,7 +106,7 @@ def _store_of(crawl: NamedCrawl, given: str | None) -> str:
         return ""
 
 
-def _note_store(layout: Layout, store: str, files: Sequence[ClosedFile]) -> None:
+def _note_store(layout: Layout, store: str, files: "Sequence[ClosedFile]") -> None:
     """Write down that the WARC *files* are in *store*, for replay and verify."""
     stored = [StoredFile(f"archive/{each.name}", *each[1:], store) for each in files] if store else []
     StoredFiles(layout).replace(stored)

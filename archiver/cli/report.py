@@ -12,8 +12,9 @@ import click
 from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command, host_option, output_option
 from archiver.cli.terminal import results, say
+from archiver.collection.layout import holds_crawl
 from archiver.collection.lock import Holder
-from archiver.collection.named_crawl import LONGEST_NUMBER, NamedCrawl, chosen_crawl, collected_crawls, holds_crawl
+from archiver.collection.named_crawl import LONGEST_NUMBER, NamedCrawl, chosen_crawl, collected_crawls
 from archiver.collection.named_urls import canonical_url
 from archiver.errors import ConfigError
 from archiver.humanize import printable

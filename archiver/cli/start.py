@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from archiver.cli.config.named_files import check_named_files
 from archiver.cli.config.sources import (
@@ -60,13 +61,13 @@ from archiver.crawl.crawler_process import crawler_processes
 from archiver.crawl.hooks.plugins import extractors
 from archiver.crawl.shared_settings import check_runs_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ConfigError
-from archiver.frontier import totals
 from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
 from archiver.humanize import printable
 from archiver.model import Cookie, ExitCode
-from archiver.tools.report import files, verdict
-from archiver.tools.report.report import FinishedRun, Summary, ended_json, read_summary, summary_facts, work_left
-from archiver.tools.report.verdict import FindingStyle
+
+if TYPE_CHECKING:
+    from archiver.frontier.connection import Reader
+    from archiver.tools.report.report import Summary
 
 QUIET = -1  # print the end of the run only
 SILENT = -2  # print errors only
@@ -299,7 +300,13 @@ def _opened(
 
     how = Opening(existing.resume, existing.text, existing.read, may_be_joined(settings))
     named = NamedCrawl.in_directory(directory)
-    by = Provided(existing.cookies, lambda db: ended_json(db, named.quotas(db)))
+
+    def result(db: "Reader") -> Mapping[str, object]:
+        from archiver.tools.report.report import ended_json
+
+        return ended_json(db, named.quotas(db))
+
+    by = Provided(existing.cookies, result)
     if with_supervisor(settings):
         processes = stack.enter_context(crawler_processes(crawlers_of(settings)))
         return open_processes(directory, settings, how, by, processes)
@@ -323,13 +330,16 @@ def check_store(settings: Settings, *, resumed: bool = False) -> None:
 
 def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:
     """Write the reports of a run that has ended, and print how it ended."""
+    from archiver.frontier import totals
+    from archiver.tools.report import files, report
+
     last, ended = outcome.last, outcome.ended
     if ended.code in (ExitCode.STORAGE, ExitCode.USAGE):
         complain(ended.reason)
     with totals.open_totals(directory) as db:
         named = NamedCrawl.in_directory(directory)
-        run = FinishedRun(last.elapsed, last.visits, last.received)
-        found = read_summary(db, ended.reason, run, named.quotas(db))
+        run = report.FinishedRun(last.elapsed, last.visits, last.received)
+        found = report.read_summary(db, ended.reason, run, named.quotas(db))
         found = files.write_reports(named, db, found, Layout(directory).reports, time.time())
         needs_login = totals.needs_login(db)
     try:
@@ -342,19 +352,23 @@ def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResu
     return ExitCode.TROUBLE if strictly else ended.code
 
 
-def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary, *, needs_login: bool) -> Iterator[str]:
+def _closing_lines(
+    directory: Path, code: ExitCode, visits: int, found: "Summary", *, needs_login: bool
+) -> Iterator[str]:
     """Yield the summary, where the report is, the verdict, and what to do next."""
-    view = FindingStyle(
+    from archiver.tools.report import files, report, verdict
+
+    view = verdict.FindingStyle(
         quote(printable(str(directory), LONGEST_ADDRESS)), width(), without=("waiting",), colours=colours(sys.stderr)
     )
-    yield from summary_facts(found)
+    yield from report.summary_facts(found)
     page = (Layout(directory).reports / files.PAGE).absolute().as_uri()
     yield f"{'report':<9} {printable(page, LONGEST_ADDRESS)}"
     yield from verdict.lines(found.verdict, view)
     steps = [*NEXT_STEPS.get(code, ())]
     if code is ExitCode.DONE and not visits:
         steps.insert(0, CRAWL_AGAIN)
-    if (left := work_left(found)) and not (code is ExitCode.DONE and found.verdict.paused):
+    if (left := report.work_left(found)) and not (code is ExitCode.DONE and found.verdict.paused):
         steps.insert(0, (verdict.resume_command(found.verdict.run), f"continue: {left}"))
     if needs_login:
         steps.insert(0, LOGIN)

@@ -124,3 +124,8 @@ class Layout:
             for draft in folder.glob(f"*{DRAFT}*"):  # includes the write-ahead file of a draft of crawl.db
                 with storage(draft):
                     draft.unlink()
+
+
+def holds_crawl(directory: Path) -> bool:
+    """Return whether *directory* holds a crawl."""
+    return Layout(directory).has_frontier() or Layout(directory).settings.exists()

@@ -17,7 +17,7 @@ from typing import Self
 from archiver.collection import lock
 from archiver.collection.dates import date_range
 from archiver.collection.earlier_crawls import rounds, stamp_for, stamp_of
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, holds_crawl
 from archiver.collection.lock import Holder, Lock
 from archiver.collection.settings_file import read_settings
 from archiver.config import toml
@@ -130,11 +130,6 @@ class NamedCrawl:
             return False
         with self.read() as db:
             return machines.is_running(db)
-
-
-def holds_crawl(directory: Path) -> bool:
-    """Return whether *directory* holds a crawl."""
-    return Layout(directory).has_frontier() or Layout(directory).settings.exists()
 
 
 def check_holds_crawl(crawl: NamedCrawl) -> None:

@@ -8,10 +8,9 @@ member, only the first is listed. Records inside the body of a damaged record of
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from archiver.collection.imports import imported_files
 from archiver.collection.index import Index
@@ -33,15 +32,14 @@ from archiver.warc.cdxj import (
 from archiver.warc.members import DamagedRecord
 from archiver.warc.post_keys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, scan
-from archiver.warc.records import ACCEPT_LANGUAGE
+from archiver.warc.records import ACCEPT_LANGUAGE, FIELDS_TYPE
 from archiver.warc.resources import mime_of
 from archiver.warc.warcinfo import ForgedRecords
 
 _WITH_BODY = frozenset(("POST", "PUT"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     """The parts of a request that the key of its response depends on."""
 
     method: str
@@ -50,8 +48,7 @@ class _Request:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordInFile:
+class _RecordInFile(NamedTuple):
     """One record of a file, with what joins it to its neighbours."""
 
     kind: str
@@ -120,6 +117,9 @@ def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
     for record in scan(file):
         if not forged.is_forged(record) and not isinstance(record, DamagedRecord):
             kind = record.first("WARC-Type") or ""
+            if kind == "metadata" and record.first("Content-Type") == FIELDS_TYPE:  # a third of our records
+                yield _RecordInFile(kind, "", None, None, record.offset, record.inner)
+                continue
             yield _RecordInFile(
                 kind,
                 target_url(record),
@@ -238,11 +238,11 @@ def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
     if seen.listed is None or request is None:
         return seen
     if request.method in NEVER_LISTED:
-        return replace(seen, listed=None)
+        return seen._replace(listed=None)
     if request.method.upper() not in _WITH_BODY:
         return seen
     query, looked_up = key_parts(request.method, seen.url, request.content_type, request.length, request.body)
-    return replace(seen, listed=seen.listed.with_request(request.method, query, looked_up))
+    return seen._replace(listed=seen.listed.with_request(request.method, query, looked_up))
 
 
 def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[IndexedRecord]:

@@ -32,6 +32,7 @@ from archiver.collection.live import Live
 from archiver.config.settings import Settings
 from archiver.crawl.stats import CrawlEnding, Snapshot
 from archiver.errors import ArchiveError
+from archiver.extract import import_readers
 
 if TYPE_CHECKING:
     from archiver.crawl.hooks.hooks import HookSource
@@ -257,6 +258,8 @@ def crawler_processes(number: int) -> Iterator[list[CrawlerProcess]]:
     """
     started: list[CrawlerProcess] = []
     alone = sys.platform == "linux" and len([*Path("/proc/self/task").iterdir()]) == 1
+    if alone:
+        import_readers()
     try:
         for _ in range(number):
             started.append(CrawlerProcess.forked(started) if alone else CrawlerProcess.started())

@@ -234,6 +234,7 @@ def _ask(process: "subprocess.Popen[bytes]", question: Any, seconds: float) -> A
 def serve(memory: int) -> None:
     """Read documents from standard input until it ends. The kernel ends this process at its limits."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process at once, also in the middle of C code
+    extract.import_readers()
     limit_memory(memory)
     questions, answers = FileIO(0), FileIO(1, "w")
     with suppress(EOFError, BrokenPipeError):

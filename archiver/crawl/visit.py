@@ -11,7 +11,7 @@ from operator import itemgetter
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
 from archiver.crawl.login.authentication import AUTHENTICATING
-from archiver.crawl.visit_rules import ERRORS, LATER, VisitRules, judged, placed, year_of
+from archiver.crawl.visit_rules import ERRORS, LATER, VisitRules, judged, judged_first, placed, year_of
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import (
     PAGES,
@@ -196,7 +196,7 @@ def _verdicts(
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
     own = {context: word for context in set(map(_CONTEXT, links.links)) if (word := policy_in(context))}
-    pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, year_of(now), policy)
+    pages, parts, foreign = rules.verdicts.at(claim, rules.scope.moved_seeds, year_of(now), policy)
     others: dict[str, NewUrl] = {}
     traps = rules.traps
     at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))
@@ -216,7 +216,9 @@ def _verdicts(
         if nofollow is not None and (rule := nofollow(link)):
             refused.append(Refusal(address, rule))
             continue
-        verdict = _again(rules, new, hop, claim, now) if new is not None else judged(rules, link, claim, now)
+        verdict = (
+            _again(rules, new, hop, claim, now) if new is not None else judged_first(rules, link, claim, now, foreign)
+        )
         if isinstance(verdict, Refusal):
             refused.append(verdict)
             continue

@@ -18,7 +18,7 @@ from archiver.model import Claim, Event, Framing, Hop, Link, Links, NewUrl, Patt
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
 from archiver.policy.scope import HOOK, PRIORITY_GUESS, Scope
-from archiver.policy.seed_scopes import ScopeCache, Scopes
+from archiver.policy.seed_scopes import ScopeCache, Scopes, remember_foreign
 from archiver.policy.speculative import MARK, Probes, SpeculativeBudget
 from archiver.policy.traps import FREE, Suspicion, Traps
 from archiver.policy.url_forms import pattern
@@ -199,3 +199,15 @@ def judged(rules: VisitRules, link: Link, claim: Claim, now: float, *, wanted: b
     if hop is Hop.SPECULATIVE and url.may_be_page(verdict.url):
         hop = Hop.LINK
     return placed(verdict, rules.traps.judge(verdict.url, hop, claim.url, year_of(now)))
+
+
+def judged_first(rules: VisitRules, link: Link, claim: Claim, now: float, foreign: dict[str, str]) -> NewUrl | Refusal:
+    """Do the same as `judged`, and remember in *foreign* the hosts to whose pages no link is taken."""
+    if link.hop is not Hop.LINK or not rules.scope.judges_by_host or rules.logouts is not None:
+        return judged(rules, link, claim, now)
+    if rule := foreign.get(url.origin(link.url)):
+        return Refusal(link.url, rule)
+    verdict = judged(rules, link, claim, now)
+    if isinstance(verdict, Refusal):
+        remember_foreign(foreign, link.url, verdict.rule)
+    return verdict

@@ -10,32 +10,34 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from archiver.extract import css, sitemap
 from archiver.extract.document import Document, Kind, kind_of, unwarned
-from archiver.extract.html import reader
-from archiver.extract.script.document import read_data, read_index, read_script
 from archiver.model import Links
 
-__all__ = ["Document", "is_page", "links", "readable"]
+__all__ = ["Document", "import_readers", "is_page", "links", "readable"]
 
-_READERS: dict[Kind, Callable[[Document], Links]] = {
-    Kind.HTML: reader.read_html,
-    Kind.CSS: css.read_css,
-    Kind.SCRIPT: read_script,
-    Kind.JSON: read_data,
-    Kind.TEXT: sitemap.read_text,
-}
-_RARE = frozenset(
-    (Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.OFFICE, Kind.INDEX)
-)
+_Reader = Callable[[Document], Links]
 
 
 @cache
-def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
-    """Import the readers that many sites never need; a crawl starts faster without them."""
-    from archiver.extract import feed, media, office, pdf, xml  # noqa: PLC0415 - many sites need none of them
+def _reader_of(kind: Kind) -> _Reader:
+    """Return the reader for documents of *kind*; it is imported now, so that the first request need not wait for it."""
+    if kind in (Kind.HTML, Kind.CSS, Kind.SCRIPT, Kind.JSON, Kind.INDEX):
+        from archiver.extract import css  # noqa: PLC0415 - see above
+        from archiver.extract.html import reader  # noqa: PLC0415
+        from archiver.extract.script import document as script  # noqa: PLC0415
 
-    return {
+        usual: dict[Kind, _Reader] = {
+            Kind.HTML: reader.read_html,
+            Kind.CSS: css.read_css,
+            Kind.SCRIPT: script.read_script,
+            Kind.JSON: script.read_data,
+            Kind.INDEX: script.read_index,
+        }
+        return usual[kind]
+    from archiver.extract import feed, media, office, pdf, sitemap, xml  # noqa: PLC0415 - many sites need none of them
+
+    rare: dict[Kind, _Reader] = {
+        Kind.TEXT: sitemap.read_text,
         Kind.XML: xml.read_xml,
         Kind.SITEMAP: xml.read_text_sitemap,
         Kind.PLAYLIST: media.read_playlist,
@@ -43,8 +45,13 @@ def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
         Kind.JSON_FEED: feed.read_feed,
         Kind.PDF: pdf.read_pdf,
         Kind.OFFICE: office.read_office,
-        Kind.INDEX: read_index,
     }
+    return rare[kind]
+
+
+def import_readers() -> None:
+    """Import the usual readers now: processes that are copied from this one then share them."""
+    _reader_of(Kind.HTML)
 
 
 def readable(document: Document) -> bool:
@@ -62,5 +69,4 @@ def links(document: Document) -> Links:
     kind = kind_of(document)
     if kind in (Kind.XML, Kind.SITEMAP) and (body := unwarned(document.body)) is not document.body:
         document = replace(document, body=body)
-    reader = (_rare_readers() if kind in _RARE else _READERS).get(kind)
-    return reader(document) if reader else Links()
+    return Links() if kind is Kind.OTHER else _reader_of(kind)(document)

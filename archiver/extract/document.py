@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from archiver import url
-from archiver.extract.script import javascript
 from archiver.model import Hop
 
 
@@ -149,6 +148,14 @@ _XML_TYPES = frozenset(
         *("video/x-ms-asx", "audio/x-ms-wax", "video/x-ms-wvx"),
     )
 )
+SCRIPT_TYPES = frozenset(
+    (
+        *("text/javascript", "application/javascript", "application/x-javascript", "text/x-javascript"),
+        *("application/ecmascript", "application/x-ecmascript", "text/ecmascript", "text/x-ecmascript"),
+        *(f"text/javascript1.{version}" for version in range(6)),
+        *("text/jscript", "text/livescript"),
+    )
+)
 _HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
 _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
 _XML_ROOT = re.compile(
@@ -193,7 +200,7 @@ def kind_of(document: Document) -> Kind:
         return Kind.XML
     if media == "text/css":
         return Kind.CSS
-    if media in javascript.TYPES:
+    if media in SCRIPT_TYPES:
         return Kind.HTML if _surely_html(head) else Kind.SCRIPT
     if media == "text/plain":
         return _kind_of_plain_text(document, head)

@@ -21,9 +21,7 @@ from functools import partial
 from itertools import islice
 
 from archiver import extract, url
-from archiver.extract.html import attribute_values
-from archiver.extract.html.elements import MOST_AGENTS, REFUSE
-from archiver.extract.html.tables import relation_hop
+from archiver.extract.html.tables import MOST_AGENTS, REFUSE, relation_hop
 from archiver.extract.references import NOFOLLOW, REFRESH, UrlJoiner
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings
 from archiver.http.body import unread_reason
@@ -349,6 +347,8 @@ def _references(address: str, fields: Fields) -> Iterator[tuple[str, Hop, str]]:
     mapped = False
     for name, value in fields:
         if name == "refresh":
+            from archiver.extract.html import attribute_values  # noqa: PLC0415 - slow to import, and rare
+
             target = attribute_values.refresh_target(value)
             yield address if target == "" else target or "", Hop.LINK, REFRESH
         elif name == "content-location":
@@ -371,8 +371,10 @@ def _link_references(address: str, target: str, parameters: dict[str, str]) -> I
     hop = relation_hop(" ".join(left)) if left or not relations else None
     if hop:
         yield target, hop, "link"
-    if hop is Hop.REQUISITE:  # a browser takes one of the set in place of the target
-        for candidate in attribute_values.candidates(parameters.get("imagesrcset", "")):
+    if hop is Hop.REQUISITE and "imagesrcset" in parameters:  # a browser takes one of the set in place of the target
+        from archiver.extract.html import attribute_values  # noqa: PLC0415 - slow to import, and rare
+
+        for candidate in attribute_values.candidates(parameters["imagesrcset"]):
             yield candidate, hop, "link/imagesrcset"
 
 

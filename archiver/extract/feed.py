@@ -19,8 +19,7 @@ from lxml import etree
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html import reader
-from archiver.extract.html.elements import Attributes
-from archiver.extract.html.tables import relation_hop
+from archiver.extract.html.tables import Attributes, relation_hop
 from archiver.extract.references import like_a_url
 from archiver.extract.sitemap import LONGEST, as_written
 from archiver.extract.xml_parser import WHOLE, XHTML, ReferenceTarget, XmlBases

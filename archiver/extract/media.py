@@ -22,7 +22,7 @@ from xml.etree.ElementTree import Element  # no parser of it is used
 from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
-from archiver.extract.html.elements import Attributes
+from archiver.extract.html.tables import Attributes
 from archiver.extract.references import LinkCollector
 from archiver.extract.sitemap import as_written, lines
 from archiver.extract.xml_parser import Pieces, parse_xml

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 
 from archiver.extract import charset
 from archiver.extract.document import Document
-from archiver.extract.html.elements import Attributes
+from archiver.extract.html.tables import Attributes
 from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
 

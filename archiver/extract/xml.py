@@ -20,7 +20,8 @@ from typing import NamedTuple
 from archiver.extract import charset, css, feed, media
 from archiver.extract.document import Document
 from archiver.extract.html import reader
-from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.html.elements import Elements
+from archiver.extract.html.tables import Attributes
 from archiver.extract.references import LinkCollector, base_of
 from archiver.extract.sitemap import LONGEST, ROOTS, SitemapEntries, as_written, lines, written_plainly
 from archiver.extract.xml_parser import WHOLE, XHTML, Pieces, ReferenceTarget, add_stylesheet, parse_xml, plain

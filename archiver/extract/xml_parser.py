@@ -15,7 +15,8 @@ from typing import Protocol, TypeVar
 from lxml import etree
 
 from archiver import url
-from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.html.elements import Elements
+from archiver.extract.html.tables import Attributes
 from archiver.extract.references import LinkCollector
 from archiver.extract.sitemap import LONGEST, as_written
 from archiver.model import Hop, Links

@@ -128,6 +128,11 @@ class Scope:
         self._step = lru_cache(maxsize=1024)(self._stepped)
         self._add(tuple(seeds))
 
+    @property
+    def judges_by_host(self) -> bool:
+        """True if of two links to pages on one host, found in one document, both are accepted or neither is."""
+        return self._by_host_alone
+
     def add_moved_seeds(self, moved: Iterable[Moved]) -> None:
         """Treat the places that seeds have *moved* to as seeds too, from now on."""
         new = tuple(one for one in moved if one not in self.moved_seeds)

@@ -7,15 +7,16 @@ whichever page names it first. Only a seed that has moved keeps its settings.
 Seeds with the same settings are one group. A URL is compared only with groups of its registered domain, or without
 bounds.
 
-Accepted links are cached with their context, because most links of a page were on another page before. The cache is
-cleared when a rule changes. It is bounded: some four megabytes with usual URLs, twenty at most. Two threads may use it
-at once.
+Accepted links are cached with their context, because most links of a page were on another page before. So are the hosts
+to whose pages no link is taken. The cache is cleared when a rule changes. It is bounded: some four megabytes with usual
+URLs, twenty at most. Two threads may use it at once.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from archiver import url
 from archiver.config.option_types import Pattern
@@ -84,6 +85,7 @@ class Scopes:
 
     def __init__(self, settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]) -> None:
         self._settings = settings
+        self.judges_by_host = False  # see `Scope`: the settings of a seed may be for one of its paths
         self._domain_of = lru_cache(maxsize=4096)(registered_domain)
         self._respelled = Respelling(settings.query, settings.drop_query)
         self._remembered = lru_cache(maxsize=REMEMBERED)(self._found)
@@ -219,37 +221,52 @@ def _named(number: int, own: SeedSetting, text: str) -> str:
 
 
 MOST = 16_384  # verdicts; then all are dropped …
-MOST_PLACES = 64  # … as they are at so many contexts
+MOST_PLACES = 32  # … as they are at so many contexts
+MOST_FOREIGN = 1024  # refused hosts in each of them
 LONGEST = 256  # characters of a URL that is remembered
 
-_Place = tuple[Hop, str, int, int, str]
+
+class KnownVerdicts(NamedTuple):
+    """The known verdicts on links at one place in the crawl."""
+
+    pages: dict[str, NewUrl]  # by URL: on links that were accepted, to pages …
+    parts: dict[str, NewUrl]  # … and to requisites
+    foreign: dict[str, str]  # by origin: the rule that refuses all links to pages there, if hosts alone decide
+
+    @classmethod
+    def none(cls) -> "KnownVerdicts":
+        """Return a cache that is empty."""
+        return cls({}, {}, {})
 
 
 class ScopeCache:
-    """A cache of accepted links, valid while the grounds are the same object and the year is the same."""
+    """A cache of verdicts, valid while the grounds are the same object and the year is the same."""
 
     def __init__(self) -> None:
-        self._now: tuple[object, int, dict[_Place, dict[str, NewUrl]]] = (None, 0, {})
+        self._now: tuple[object, int, dict[tuple[str, int, int, str], KnownVerdicts]] = (None, 0, {})
 
-    def at(
-        self, parent: Claim, grounds: object, year: int, policy: str = ""
-    ) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
-        """Return the known verdicts, by URL, for links to pages and for requisites in the document of *parent*.
-
-        The links have the referrer *policy*.
-        """
+    def at(self, parent: Claim, grounds: object, year: int, policy: str = "") -> KnownVerdicts:
+        """Return the known verdicts on links in the document of *parent* that have the referrer *policy*."""
         if parent.off_scope_hops >= LINK_OUTSIDE:  # out of scope, a verdict also depends on the host of the page
-            return {}, {}
+            return KnownVerdicts.none()
         known_grounds, known_year, places = self._now
-        full = len(places) >= MOST_PLACES or sum(map(len, places.values())) >= MOST
+        full = len(places) >= MOST_PLACES or sum(len(each[0]) + len(each[1]) for each in places.values()) >= MOST
         if known_grounds is not grounds or known_year != year or full:
             places = {}
             self._now = grounds, year, places  # in one step, because another thread may read it
         where = parent.path, parent.depth, parent.off_scope_hops, policy
-        return places.setdefault((Hop.LINK, *where), {}), places.setdefault((Hop.REQUISITE, *where), {})
+        known = places.get(where)
+        return places.setdefault(where, KnownVerdicts.none()) if known is None else known
 
 
 def remember(known: dict[str, NewUrl], address: str, verdict: NewUrl) -> None:
     """Add the *verdict* on *address* to *known*, if there is room."""
     if len(address) <= LONGEST and len(known) < MOST:
         known[address] = verdict
+
+
+def remember_foreign(foreign: dict[str, str], address: str, rule: str) -> None:
+    """Remember in *foreign* that *rule* refuses links to pages on the host of *address*, if there is room."""
+    origin = url.origin(address)
+    if len(origin) <= LONGEST and len(foreign) < MOST_FOREIGN:
+        foreign[origin] = rule

@@ -16,8 +16,6 @@ from ipaddress import ip_address
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote_from_bytes
 
-from warcio.archiveiterator import ArchiveIterator
-
 from archiver.warc.members import CHUNK, DamagedRecord, MemberSource
 
 DESCRIPTION = "filedesc://"  # the beginning of the first record's URL
@@ -113,6 +111,8 @@ class ArcCheck(NamedTuple):
 
 def check(file: BinaryIO) -> ArcCheck:
     """Read all records of *file* with warcio."""
+    from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 - slow to import, and ARC files are rare
+
     count = 0
     faults: list[tuple[str, int | None]] = []
     messages = StringIO()  # warcio reports the errors that it skips on stderr

@@ -13,6 +13,7 @@ from zipfile import ZipFile
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
+from zlib_ng import zlib_ng
 
 from archiver.cli.entry import run
 from archiver.collection.lock import Lock
@@ -21,6 +22,7 @@ from archiver.errors import ArchiveError
 from archiver.model import ExitCode
 from archiver.tools.wacz.contents import read_contents
 from archiver.tools.wacz.pack import PackOptions, pack
+from archiver.tools.wacz.zip import PackageWriter
 from fixtures.crawl_in_process import crawl
 from fixtures.handmade_warc import member, record
 from fixtures.packages import HTML, collection, described, index, looked_up, members, notes, pages, response, valid
@@ -459,3 +461,17 @@ def test_what_is_asked_for_in_vain(
         lock.release()
     assert (tmp_path / "c.wacz").read_text() == "precious"
     assert not list(tmp_path.glob("d*"))
+
+
+def test_members_are_compressed_by_the_quick_compressor(tmp_path: Path) -> None:
+    """It is set in a way that `zipfile` does not promise."""
+    text = b"".join(b"line %d\n" % (number * number) for number in range(10_000))
+    with (tmp_path / "p.wacz").open("w+b") as draft:
+        package = PackageWriter(draft)
+        package.add("pages/pages.jsonl", [text[:100], text[100:]])
+        package.finish({"created": "2026-11-24T00:00:00Z"}, None)
+    quick = zlib_ng.compressobj(5, zlib_ng.DEFLATED, -15)
+    with ZipFile(tmp_path / "p.wacz") as opened:
+        assert opened.read("pages/pages.jsonl") == text
+        size = opened.getinfo("pages/pages.jsonl").compress_size
+    assert size == len(quick.compress(text[:100]) + quick.compress(text[100:]) + quick.flush())

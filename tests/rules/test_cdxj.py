@@ -1,6 +1,7 @@
 """Lines of the index: keys as pywb looks them up, fields in cdxj-indexer's order."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from archiver import url
 from archiver.model import Capture, Span
+from archiver.warc import cdxj
 from archiver.warc.cdxj import capture_line, lookup_key, parse_line, parse_strict_line, timestamp14
 from archiver.warc.resources import PLACE
 
@@ -142,3 +144,15 @@ def test_plain_urls_need_no_library() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
+
+
+@given(
+    st.from_regex(
+        r"[0-2][0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{1,9})?[Zz]?", fullmatch=True
+    )
+)
+def test_usual_dates_are_read_as_all_others(date: str) -> None:
+    quick = cdxj._read_timestamp(date)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cdxj, "_USUAL_DATE", re.compile("no date"))
+        assert quick == cdxj._read_timestamp(date)

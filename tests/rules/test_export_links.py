@@ -90,6 +90,8 @@ def test_nothing_is_loaded_that_was_not_captured() -> None:
 @pytest.mark.parametrize(
     ("start", "file", "way"),
     [
+        ("a/b.html", "a/b.html", "b.html"),
+        ("a/b/c", "a/b c/d (1)é", "../b%20c/d%20%281%29%C3%A9"),
         ("a/b.html", "a/c.html", "c.html"),
         ("index.html", "a/b.html", "a/b.html"),
         ("a/b/c", "a/d", "../d"),
@@ -307,6 +309,11 @@ PIECES = [
         '<td width="1" onclick="x">',
         "<a href=/a>",
         '<a name="x" href="/a">',
+        '<A rel="x" HREF="/a&amp;b" type="y">',
+        '<a href="/a" href="/s.css"/>',
+        '<a href="" title="x">',
+        '<a href="/a" data-src="/s.css" >',
+        '<a title="x"  href="/a" />',
     ),
     *(
         "<title>",
@@ -340,6 +347,8 @@ PIECES = [
     *(
         '<img alt="<p>" src="/i.png">',
         '<img title="a>b" src=/i.png>',
+        '<img alt="x" src="/i.png" loading="lazy" />',
+        '<img src="/a" srcset="/i.png 2x">',
         '<base target="x">',
         '<object class="a" data="/a">',
     ),
@@ -366,6 +375,7 @@ def test_tags_are_left_out_only_if_nothing_in_them_changes(pieces: list[str], xm
     text = "".join(pieces)
     quick = changed(text, xml=xml)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewrite_html, "_behind_dull", lambda _text, position: position)
+        patch.setattr(rewrite_html, "_ahead", lambda _text, position: (None, position))
         patch.setattr(rewrite_html, "_matters", lambda _tag, _name: True)
+        patch.setattr(rewrite_html, "_USUAL_REFERENCES", {})
         assert quick == changed(text, xml=xml)

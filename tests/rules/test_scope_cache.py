@@ -15,14 +15,21 @@ from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, NewUrl, Peer
 from archiver.policy import seed_scopes, url_forms
 from archiver.policy.scope import Scope
-from archiver.policy.seed_scopes import LONGEST, ScopeCache, remember, scope_of
+from archiver.policy.seed_scopes import LONGEST, ScopeCache, remember, remember_foreign, scope_of
 from archiver.policy.speculative import SpeculativeBudget
 from archiver.policy.traps import Traps
 from archiver.policy.url_forms import Respelling
 
 HOME = "http://example.org"
 SEEDS = (f"{HOME}/", "http://other.test/a/b")
-HOSTS = (HOME, "https://www.example.org", "http://other.test", "http://cdn.test", "http://a;jsessionid=b.test")
+HOSTS = (
+    HOME,
+    "https://www.example.org",
+    "http://other.test",
+    "http://cdn.test",
+    "http://a;jsessionid=b.test",
+    "http://cdn.test:25",
+)
 TAILS = (
     *("/", "/a/1", "/a/2", "/a/b/c", "/i.png", "/calendar/2031/05", "/a/a/a/a/a", "/x.zip", "/q?sid=" + "a" * 32),
     *("/q?a=1&b=2", "/q?b=2&a=1", "/q?SID=1&utm_x=2", "/s;jsessionid=abc", "/" + "long" * 100, "/s/9f86d081884c7d65"),
@@ -84,15 +91,18 @@ def test_what_is_said_of_a_url_is_the_same_in_short(address: str) -> None:
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seed_scopes, "MOST", 10)
+    monkeypatch.setattr(seed_scopes, "MOST_FOREIGN", 20)
     memory, grounds = ScopeCache(), ()
     new = NewUrl("", Hop.LINK, "L", 1, 0, 2)
     for number in range(200):
-        known, _ = memory.at(Claim(1, HOME, 1, Hop.LINK, "L" * (number % 3), number % 3, 0, 0), grounds, 2026)
+        known, _, foreign = memory.at(Claim(1, HOME, 1, Hop.LINK, "L" * (number % 3), number % 3, 0, 0), grounds, 2026)
         for each in range(30):
             remember(known, f"{HOME}/{number}/{each}", new)
+            remember_foreign(foreign, f"http://{number}.{each}.test/", "scope: host")
         remember(known, "a" * (LONGEST + 1), new)
         assert "a" * (LONGEST + 1) not in known
-        assert sum(map(len, memory._now[2].values())) <= 20
+        assert sum(len(each.pages) for each in memory._now[2].values()) <= 20
+        assert 0 < len(foreign) <= 20
     for number in range(200):
         memory.at(Claim(1, HOME, 1, Hop.LINK, "L", number, 0, 0), grounds, 2026)
         assert len(memory._now[2]) <= seed_scopes.MOST_PLACES + 2

@@ -1,12 +1,14 @@
 """Traps: what a URL alone tells, what pages have to show, and what becomes of a pattern that shows nothing."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
-from archiver.policy import traps
+from archiver.policy import traps, url_forms
 from archiver.policy.novelty import READ, Novelty, PageNovelty
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 from archiver.policy.url_forms import family, pattern, variant
@@ -57,6 +59,15 @@ def test_families(target: str, name: str) -> None:
 )
 def test_variants(target: str, common: str) -> None:
     assert variant(HOME + target) == (HOME + common if common else "")
+
+
+@given(st.lists(st.sampled_from(["a", "1", "f47ac10b", "-58cc", "-", "0e02b2c3d479", "/", "?", "&"]), max_size=12))
+def test_variants_without_a_long_word_need_no_search(parts: list[str]) -> None:
+    address = f"{HOME}/{''.join(parts)}"
+    quick = variant(address)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(url_forms, "_LONG_WORD", re.compile(""))
+        assert quick == variant(address)
 
 
 @pytest.mark.parametrize(

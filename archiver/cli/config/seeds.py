@@ -9,7 +9,6 @@ from archiver import __version__
 from archiver.cli.terminal import say
 from archiver.config.seeds import SeedList, SeedSetting, lacks_scheme, listed, read_seed, seed
 from archiver.errors import ConfigError
-from archiver.extract.seed_lists import seeds_in
 from archiver.humanize import count, printable
 from archiver.url import canonical
 
@@ -40,6 +39,8 @@ def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str,
 
 def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
     label = "stdin" if name == STDIN else name
+    from archiver.extract.seed_lists import seeds_in
+
     content = _read_list(name)
     found: list[tuple[str, str, SeedSetting | None]]
     known = seeds_in(content)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver import url
 from archiver.collection.layout import Layout
@@ -28,11 +29,13 @@ from archiver.errors import FetchError
 from archiver.extract import charset
 from archiver.extract.exchange import PAGES, payload, redirect
 from archiver.extract.exchange import charset as stated_charset
-from archiver.extract.forms import Form, chosen, forms_of
 from archiver.http.form_post import FormPost
 from archiver.model import Claim, Cookie, Exchange, Hop, Links
 from archiver.storage import close_to_others, storage, sync_folder
 from archiver.warc.records import RecordIds
+
+if TYPE_CHECKING:
+    from archiver.extract.forms import Form
 
 MAX_REDIRECTS = 10
 READ = 1 << 20  # decoded bytes of a page that are read
@@ -121,7 +124,7 @@ class FormLogin:
         values = {name: value if isinstance(value, str) else self._secrets[value] for name, value in rule.fields}
         page, answer = await self._followed(course, rule.page, None)
         _check(page, answer)
-        form = chosen(_forms(page, answer), rule.form)
+        form = _form(page, answer, rule.form)
         if form is None:
             which = f"no form {rule.form!r}" if rule.form else "no form with a password field"
             return Result.REFUSED, f"{page} has {which}"
@@ -191,13 +194,16 @@ def _check(address: str, answer: Exchange) -> None:
         raise _EndedError(Result.LATER if later else Result.REFUSED, f"{address} answered {status}")
 
 
-def _forms(address: str, answer: Exchange) -> list[Form]:
+def _form(address: str, answer: Exchange, name: str) -> "Form | None":
+    """Return the form of the page at *address* that *name* names, or with "" the first one that asks for a password."""
+    from archiver.extract.forms import chosen, forms_of  # noqa: PLC0415 - slow to import, and most crawls log in nowhere
+
     if answer.framing.media_type not in PAGES:
-        return []
-    return forms_of(payload(answer, READ)[0], stated_charset(answer.framing), address)
+        return None
+    return chosen(forms_of(payload(answer, READ)[0], stated_charset(answer.framing), address), name)
 
 
-def _unknown_secret(rule: Login, form: Form) -> str:
+def _unknown_secret(rule: Login, form: "Form") -> str:
     """Return a secret field of *rule* that *form* lacks, if none fills its password fields; "" if there is none."""
     own = {control.name for control in form.controls}
     secret = [name for name, value in rule.fields if not isinstance(value, str)]
@@ -221,7 +227,7 @@ def _judged(course: _Course, end: str, answer: Exchange, logged_out: Pattern | N
         return (Result.IN, "") if success in text_of(answer) else (Result.REFUSED, f"{end} does not have {success!r}")
     if logged_out is not None and shows(logged_out, end, answer):
         return Result.REFUSED, f"{end} still shows being logged out"
-    if any(form.has_password for form in _forms(end, answer)):
+    if _form(end, answer, "") is not None:
         return Result.REFUSED, f"{end} asks for a password again"
     return Result.IN, ""
 

@@ -4,7 +4,7 @@ Names are in lower case, without namespaces except for `xlink:href`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -15,8 +15,11 @@ from archiver.extract.html.tables import (
     MATHML,
     META_LINKS,
     META_REQUISITES,
+    MOST_AGENTS,
     PRESENTATION,
+    REFUSE,
     URLS,
+    Attributes,
     item_hop,
     relation_hop,
 )
@@ -25,10 +28,6 @@ from archiver.extract.script import generators, inline, javascript, markup, rust
 from archiver.model import Hop
 from archiver.policy import referrer
 
-Attributes = Mapping[str, str]
-
-REFUSE = frozenset(("nofollow", "none"))  # directives not to follow the links of a page
-MOST_AGENTS = 20  # user agents with nofollow in one document
 _LONGEST_DIRECTIVES = 500
 _LONGEST_REMEMBERED = 8192  # characters of a cached script
 _APART = re.compile(r"[\s,]+")

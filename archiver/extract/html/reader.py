@@ -24,7 +24,8 @@ from lxml import etree
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html import markup
-from archiver.extract.html.elements import NAMES, Attributes, Elements
+from archiver.extract.html.elements import NAMES, Elements
+from archiver.extract.html.tables import Attributes
 from archiver.extract.references import MOST_LINKS, REFRESH, USELESS, References, UrlJoiner, base_of
 from archiver.extract.script import generators
 from archiver.model import Hop, Link, Links

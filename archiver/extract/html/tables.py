@@ -10,6 +10,11 @@ from collections.abc import Mapping
 
 from archiver.model import Hop
 
+Attributes = Mapping[str, str]  # of one element, by name
+
+REFUSE = frozenset(("nofollow", "none"))  # directives not to follow the links of a page
+MOST_AGENTS = 20  # user agents with nofollow in one document
+
 _SVG_REFERENCE = "href xlink:href"
 
 _REQUISITES = {

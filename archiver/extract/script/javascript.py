@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
+from archiver.extract.document import SCRIPT_TYPES
 from archiver.extract.references import FILES
 from archiver.extract.script import bundles, strings
 from archiver.extract.script.strings import ListedPages
@@ -23,16 +24,7 @@ IMPORT, FILE_URL, SOURCE_MAP, STRING, CHUNK, PAGE = (
 )
 OF_ITSELF = frozenset((IMPORT, FILE_URL, SOURCE_MAP))  # relative to the script, wherever it runs
 
-TYPES = frozenset(
-    (
-        *("text/javascript", "application/javascript", "application/x-javascript", "text/x-javascript"),
-        *("application/ecmascript", "application/x-ecmascript", "text/ecmascript", "text/x-ecmascript"),
-        *(f"text/javascript1.{version}" for version in range(6)),
-        *("text/jscript", "text/livescript"),
-    )
-)
-
-_PROGRAMS = TYPES | {"", "module", "javascript"}  # type attributes of script elements
+_PROGRAMS = SCRIPT_TYPES | {"", "module", "javascript"}  # type attributes of script elements
 
 _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))

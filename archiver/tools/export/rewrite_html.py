@@ -49,12 +49,17 @@ _PLAIN = (
     "target",
     "colspan",
     "rowspan",
+    "rel",
+    "type",
+    "hreflang",
+    "loading",
+    "decoding",
 )
-_DULL = re.compile(
-    rf"(?:[^<]++|<(?:/(?!svg|math)|(?!{'|'.join((*_RAW, *_FOREIGN, 'plaintext'))}))[a-z][a-z0-9]*+"
-    rf"(?: (?:{'|'.join(_PLAIN)})=\"[^\"<>]*+\")*+>)*+",
-    re.IGNORECASE | re.ASCII,
-)
+_BESIDE = rf"(?: (?:{'|'.join(_PLAIN)})=\"[^\"<>]*+\")*+"
+_DULL = rf"(?:[^<]++|<(?:/(?!svg|math)|(?!{'|'.join((*_RAW, *_FOREIGN, 'plaintext'))}))[a-z][a-z0-9]*+{_BESIDE}>)*+"
+# What follows them: a link or an image in its usual form, of which one attribute matters.
+_USUAL = rf"(?:<(?:(a){_BESIDE} href|img{_BESIDE} src)=\"([^\"<>]++)\"{_BESIDE} ?/?>)?+"
+_AHEAD = re.compile(_DULL + _USUAL, re.IGNORECASE | re.ASCII)
 
 
 class HtmlAttribute(NamedTuple):
@@ -74,9 +79,16 @@ class HtmlTag(NamedTuple):
 
 
 def tags(text: str, *, xml: bool, dull: bool = True) -> Iterator[HtmlTag]:
-    """Yield every start tag in *text*, in order; without *dull*, those with nothing to rewrite may be left out."""
+    """Yield every start tag in *text*, in order; without *dull*, tags and attributes that stay may be left out."""
     position = foreign = 0
-    while opening := _OPEN.search(text, position if dull else _behind_dull(text, position)):
+    while True:
+        usual, position = (None, position) if dull else _ahead(text, position)
+        if usual is not None:
+            yield usual
+            continue
+        opening = _OPEN.search(text, position)
+        if opening is None:
+            return
         comment, cdata, closing, _, name = opening.groups()
         if name is None:
             if closing is not None and closing.lower() in _FOREIGN:
@@ -99,9 +111,14 @@ def tags(text: str, *, xml: bool, dull: bool = True) -> Iterator[HtmlTag]:
         yield HtmlTag(name, attributes, inside)
 
 
-def _behind_dull(text: str, position: int) -> int:
-    found = _DULL.match(text, position)
-    return found.end() if found else position
+def _ahead(text: str, position: int) -> tuple[HtmlTag | None, int]:
+    """Return the link or image in its usual form behind what stays from *position* on, if there is one, and its end."""
+    found = _AHEAD.match(text, position)
+    if found is None or found[2] is None:
+        return None, found.end() if found else position
+    place, end = found.span(2), found.end()
+    name, attribute = ("img", "src") if found[1] is None else ("a", "href")
+    return HtmlTag(name, {attribute: HtmlAttribute(place, place, quoted=True)}, (end, end)), end
 
 
 def _behind(text: str, opening: re.Match[str], comment: str | None, cdata: str | None) -> int:
@@ -149,6 +166,8 @@ _DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]
 _BASE = re.compile("<base", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # on unknown elements, or those that scripts use
 
+_USUAL_REFERENCES = {("a", "href"): False, ("img", "src"): True}  # and whether a browser loads their targets by itself
+
 _LONGEST = 40  # characters of the names of elements and attributes that are judged by name
 
 Edit = tuple[int, int, str]  # start, end, replacement
@@ -163,10 +182,11 @@ def rewrite_html(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool =
     rewriter = _TagRewriter(text, page, meaning, depth)
     parts: list[str] = []
     kept = 0
-    for start, end, new in (edit for tag in tags(text, xml=xml, dull=False) for edit in sorted(rewriter.edits(tag))):
-        if start >= kept:
-            parts += (text[kept:start], new)
-            kept = end
+    for tag in tags(text, xml=xml, dull=False):
+        for start, end, new in rewriter.edits(tag):
+            if start >= kept:
+                parts += (text[kept:start], new)
+                kept = end
     return "".join((*parts, text[kept:])) if parts else text
 
 
@@ -202,25 +222,30 @@ class _TagRewriter:
         self._meaning = meaning
         self._depth = depth
 
-    def edits(self, tag: HtmlTag) -> Iterator[Edit]:
-        """Yield the changes in *tag*, and in the text of a style."""
+    def edits(self, tag: HtmlTag) -> list[Edit]:
+        """Return the changes in *tag*, and in the text of a style, in their order."""
+        found: list[Edit] = []
         for name, attribute in tag.attributes.items():
             if not _matters(tag.name[:_LONGEST], name[:_LONGEST]):
                 continue
             if name in _REMOVED:
-                yield (*attribute.whole, "")
+                found.append((*attribute.whole, ""))
             elif attribute.value[0] < attribute.value[1]:
                 new = self._attribute(tag, name, attribute)
                 if new is not None:
-                    yield (*attribute.value, new if attribute.quoted else f'"{new}"')
+                    found.append((*attribute.value, new if attribute.quoted else f'"{new}"'))
         if tag.name == "style":
             sheet = self._text[slice(*tag.text)]
             changed = rewrite_links.rewrite_css(sheet, self._page, self._meaning)
             if changed != sheet:
-                yield (*tag.text, changed)
+                found.append((*tag.text, changed))
+        return sorted(found) if len(found) > 1 else found
 
     def _attribute(self, tag: HtmlTag, name: str, attribute: HtmlAttribute) -> str | None:
         """Return the new value of an attribute, escaped; None if it stays."""
+        if (loaded := _USUAL_REFERENCES.get((tag.name, name))) is not None:  # as the code below, but at once
+            new = self._page.replacement(self._value(attribute), loaded=loaded)
+            return None if new is None else _escaped(new)
         if name == "style" or (name in PRESENTATION and "url(" in self._raw(attribute)):
             return self._composed(attribute, self._styled)
         if name in _SETS or (LAZY.fullmatch(name) and "set" in name[5:]):
@@ -239,8 +264,7 @@ class _TagRewriter:
 
     def _reference(self, tag: HtmlTag, name: str, value: str) -> str | None:
         """Return the replacement for the reference in an attribute."""
-        named = URLS.get(tag.name)
-        if name in _EVERYWHERE or name in _MORE.get(tag.name, ()) or any(name == one for one, _ in named or ()):
+        if _is_url(tag.name[:_LONGEST], name[:_LONGEST]):
             return self._page.replacement(value, loaded=self._is_loaded(tag, name))
         if name.startswith("data-"):
             kept = [reference for reference, _ in attribute_values.data_urls(tag.name, name, value)]
@@ -249,7 +273,7 @@ class _TagRewriter:
             known = {key: self._value(tag.attributes[key]) for key in tag.attributes}
             known_url = any(reference == value for reference, _, _ in param_urls(known))
             return self._page.replacement(value, optional=True) if known_url else None
-        if (name in _PERHAPS and named is None and tag.name not in _MORE) or (
+        if (name in _PERHAPS and tag.name not in URLS and tag.name not in _MORE) or (
             tag.name == "img" and name in LAZY_ON_IMAGES
         ):
             return self._page.replacement(value, optional=True)
@@ -269,7 +293,7 @@ class _TagRewriter:
         """Return whether a browser loads the target of attribute *name* of *tag* by itself."""
         if tag.name == "link":
             return relation_hop(self._relations(tag)) is Hop.REQUISITE
-        return name not in _FOLLOWED and (name, Hop.LINK) not in URLS.get(tag.name, ())
+        return _is_loaded(tag.name[:_LONGEST], name[:_LONGEST])
 
     def _is_hint(self, tag: HtmlTag) -> bool:
         return not _HINTS.isdisjoint(self._relations(tag).lower().split())
@@ -320,6 +344,18 @@ def _matters(tag: str, name: str) -> bool:
     known = {"style", "srcdoc", "content", "value", "href", *_REMOVED, *PRESENTATION, *_SETS, *_EVERYWHERE, *_PERHAPS}
     known |= {*LAZY_ON_IMAGES, *_MORE.get(tag, ()), *named}
     return name in known or name.startswith("data-") or LAZY.fullmatch(name) is not None or len(name) == _LONGEST
+
+
+@lru_cache(maxsize=4096)
+def _is_url(tag: str, name: str) -> bool:
+    """Return True if the attribute *name* of *tag* is always a URL."""
+    return name in _EVERYWHERE or name in _MORE.get(tag, ()) or any(name == one for one, _ in URLS.get(tag, ()))
+
+
+@lru_cache(maxsize=4096)
+def _is_loaded(tag: str, name: str) -> bool:
+    """Return True if a browser loads the target of the attribute *name* of *tag*, which is no link element, itself."""
+    return name not in _FOLLOWED and (name, Hop.LINK) not in URLS.get(tag, ())
 
 
 def _quoted(value: str) -> str:

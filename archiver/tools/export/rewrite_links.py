@@ -10,16 +10,19 @@ byte becomes one character, and `meaning` decodes a part of it.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from archiver import url
 from archiver.extract import charset, css
 from archiver.extract.references import UrlJoiner
+from archiver.model import Hop
 
 _MOST_REDIRECTS = 20
 _NOWHERE = "about:blank"
 _SAFE = "/~!$@-._+="  # in a path; characters with a meaning in HTML, CSS or srcset are escaped
+_UNQUOTED = re.compile(rf"[A-Za-z0-9{re.escape(_SAFE)}]*+")
 _IN_FRAGMENT = "/~!$&*+,;=:@-._?%"
 
 
@@ -60,6 +63,8 @@ class ExportedSite:
     def file(self, address: str) -> str | None:
         """Return the file of *address* or of its redirect target."""
         for _ in range(_MOST_REDIRECTS):
+            if address in self.files:  # as most are
+                return self.files[address]
             known = next((one for one in _alike(address) if one in self.files or one in self.redirects), None)
             if known is None:
                 return None
@@ -90,6 +95,12 @@ class ExportedPage:
         """Return the same document in another *encoding*."""
         return ExportedPage(self.site, self.address, self.file, self.base, encoding)
 
+    def _target(self, reference: str) -> str | None:
+        """Return the canonical URL of *reference*; a fragment alone is one of the base."""
+        if reference.startswith("#"):
+            return url.join(self.base, reference)
+        return next((link.url for link in self._joiner.links({(reference, Hop.LINK): ""})), None)
+
     def replacement(self, reference: str, *, optional: bool = False, loaded: bool = False) -> str | None:
         """Return the ASCII text that replaces *reference*; None if it stays.
 
@@ -99,7 +110,7 @@ class ExportedPage:
         plain = reference.strip("\t\n\f\r ")
         if not plain or (plain.startswith("#") and self.base == self.address):
             return None
-        target = self._joiner.join(plain) or (url.join(self.base, plain) if plain.startswith("#") else None)
+        target = self._target(plain)
         if target is None:
             return None  # javascript:, data:, mailto:
         mark = plain.partition("#")[2]
@@ -117,12 +128,19 @@ class ExportedPage:
 
 def relative(start: str, file: str) -> str:
     """Return the relative reference from *start* to *file*, both below one folder."""
-    here, there = start.split("/")[:-1], file.split("/")
+    folder, _, name = file.rpartition("/")
+    return _way(start.rpartition("/")[0], folder) + (name if _UNQUOTED.fullmatch(name) else quote(name, safe=_SAFE))
+
+
+@lru_cache(maxsize=4096)
+def _way(start: str, end: str) -> str:
+    """Return the relative reference from the folder *start* to the folder *end*; "" if they are the same."""
+    here, there = start.split("/") if start else [], end.split("/") if end else []
     common = 0
-    while common < min(len(here), len(there) - 1) and here[common] == there[common]:
+    while common < min(len(here), len(there)) and here[common] == there[common]:
         common += 1
     steps = [".."] * (len(here) - common) + there[common:]
-    return quote("/".join(steps), safe=_SAFE)
+    return "".join(f"{quote(step, safe=_SAFE)}/" for step in steps)
 
 
 def _alike(address: str) -> tuple[str, ...]:
@@ -201,7 +219,7 @@ def _stateful(body: bytes, encoding: str) -> TextView | None:
 
 
 def _replace_broken(part: str) -> str:
-    return _BROKEN.sub("\ufffd", part)
+    return part if part.isascii() else _BROKEN.sub("\ufffd", part)
 
 
 def _decode(part: str, encoding: str) -> str:

@@ -56,6 +56,7 @@ class ExportFolder:
         self._marker = folder / MARKER
         self._draft = self._marker / "draft"
         self._written: set[str] = set()
+        self._checked: set[Path] = set()  # folders that lie inside
         with storage(self._marker):
             self._marker.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._marker / "lock")
@@ -113,8 +114,10 @@ class ExportFolder:
 
     def _has(self, target: Path, path: str, digest: str) -> bool:
         """Return whether *target* is up to date. Raises `ConfigError` for a file that no export wrote."""
-        if not target.parent.resolve().is_relative_to(self._inside):
-            raise ConfigError(f"{target.parent} leads out of {self._folder}; choose another folder")
+        if target.parent not in self._checked:
+            if not target.parent.resolve().is_relative_to(self._inside):
+                raise ConfigError(f"{target.parent} leads out of {self._folder}; choose another folder")
+            self._checked.add(target.parent)
         if not os.path.lexists(target):
             return False
         found = _digest(target)

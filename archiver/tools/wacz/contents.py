@@ -17,7 +17,6 @@ of their records. CDXJ 0.1.0 allows both forms.
 import heapq
 import json
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ from shlex import quote
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from zlib_ng import zlib_ng
+
 from archiver.collection import safe_paths
 from archiver.collection.earlier_crawls import rounds
 from archiver.collection.imports import imported_files
@@ -36,6 +37,7 @@ from archiver.collection.records import WARC_ENDINGS, record_at
 from archiver.collection.reindex import lines
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import OPEN, storage
+from archiver.tools.wacz.zip import LEVEL
 from archiver.warc.cdxj import LONGEST_LINE, is_revisit, parse_line, timestamp14
 from archiver.warc.records import parse_date
 
@@ -193,7 +195,7 @@ class ZipNumBlocks:
             self._end()
 
     def _end(self) -> None:
-        packer = zlib.compressobj(6, zlib.DEFLATED, 31)  # a gzip member without a time
+        packer = zlib_ng.compressobj(LEVEL, zlib_ng.DEFLATED, 31)  # a gzip member without a time
         block = packer.compress(b"".join(self._held)) + packer.flush()
         fields = {"offset": self._offset, "length": len(block), "digest": f"sha256:{sha256(block).hexdigest()}"}
         first = b" ".join(self._held[0].split(b" ", 2)[:2])
