@@ -50,7 +50,14 @@ from archiver.cli.watch.metrics import MetricsRequest, metrics_served
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import store_uses, vouch
-from archiver.collection.settings_file import put_origins, put_settings, read_origins, read_settings, settings_text
+from archiver.collection.settings_file import (
+    check_length,
+    put_origins,
+    put_settings,
+    read_origins,
+    read_settings,
+    settings_text,
+)
 from archiver.config import toml
 from archiver.config.addresses import DATABASE
 from archiver.config.profiles import SettingOrigin, Source, recorded
@@ -127,9 +134,11 @@ def prepare_crawl(request: CrawlRequest) -> PreparedCrawl:
     check_store(settings)
     check_views(settings)
     check_frontier(settings.limits.frontier, new=True)
+    text = toml.render(settings)
+    check_length(text)
     make_directory(directory)
     write_address(Layout(directory).database, settings.limits.frontier)
-    new = ExistingCrawl(False, toml.render(settings), "", cookies, recorded(settings, origins, {}))
+    new = ExistingCrawl(False, text, "", cookies, recorded(settings, origins, {}))
     return PreparedCrawl(directory, settings, new)
 
 
@@ -227,9 +236,11 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_frontier(settings.limits.frontier, new=True)
     from archiver.crawl.recrawl import set_aside
 
+    text = toml.render(settings)
+    check_length(text)
     cookies = load(request.cookies, settings)
     ending = with_values(Settings(), before)
-    left = asyncio.run(set_aside(directory, ending, toml.render(settings), read, cookies))
+    left = asyncio.run(set_aside(directory, ending, text, read, cookies))
     if left is not None and left.waiting and request.verbosity > SILENT:
         complain(
             f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
