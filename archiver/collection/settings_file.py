@@ -9,6 +9,7 @@ from typing import Any
 from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.profiles import SettingOrigin
+from archiver.config.seeds import SeedAbout, descriptions
 from archiver.errors import ConfigError
 from archiver.humanize import volume
 from archiver.storage import open_file, replace_file, storage
@@ -19,6 +20,13 @@ MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file has some kilobytes, wi
 def read_settings(path: Path) -> dict[str, Any]:
     """Return the values in the settings file *path*."""
     return toml.parse(settings_text(path), str(path))
+
+
+def seed_descriptions(layout: Layout) -> dict[str, SeedAbout]:
+    """Return the descriptions of seeds in the crawl.toml of *layout*, by URL; none if there is no such file."""
+    if not layout.settings.is_file():
+        return {}
+    return descriptions(read_settings(layout.settings).get("seed", ()))
 
 
 def settings_text(path: Path) -> str:

@@ -139,6 +139,9 @@ class SeedAbout:
         return bool(self.title or self.note or self.collection)
 
 
+NO_ABOUT = SeedAbout()
+
+
 @dataclass(frozen=True, slots=True)
 class SeedSetting:
     """Settings that apply only to the seed `url`, and its description: keys and values in the order given."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from archiver.config.seeds import LONGEST_ABOUT, SeedAbout, lacks_scheme
+from archiver.config.seeds import LONGEST_ABOUT, NO_ABOUT, SeedAbout, lacks_scheme
 from archiver.extract.document import Document
 from archiver.extract.feed import article_titles
 from archiver.extract.xml import read_xml
@@ -51,10 +51,12 @@ _UNWANTED = re.compile(r"[\x00-\x20\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u20
 _SITEMAP = re.compile(rb"<(?:[\w.-]++:)?(?:urlset|sitemapindex)\b", re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n?|\n|\Z")
 _HEADER = 4096  # characters of the first line of a table
+MOST_LINES = 30  # of one row of CSV, and …
+LONGEST_ROW = 100_000  # … its characters
+UNREADABLE = "?"  # in place of a longer row
 _NAMES = {"title": ("title", "name"), "note": ("note", "description"), "collection": ("collection",)}
 
 Described = tuple[str, SeedAbout]
-NOTHING = SeedAbout()
 
 
 class ListedSeeds(NamedTuple):
@@ -135,7 +137,7 @@ def _texts(title: object = "", note: object = "", collection: object = "") -> Se
 
 
 def _bare(urls: Iterable[str]) -> Iterator[Described]:
-    return ((address, NOTHING) for address in urls)
+    return ((address, NO_ABOUT) for address in urls)
 
 
 def _is_warc(content: bytes) -> bool:
@@ -154,7 +156,7 @@ def _xml(content: bytes, _faults: _Faults) -> Iterator[Described]:
     titles = {} if _SITEMAP.search(content[:_HEADER]) else article_titles(content)
     for link in found.links:
         if link.hop in (Hop.LINK, Hop.MANIFEST):
-            yield link.url, _texts(titles.get(canonical(link.url) or "", "")) if titles else NOTHING
+            yield link.url, _texts(titles.get(canonical(link.url) or "", "")) if titles else NO_ABOUT
 
 
 def _bookmarks(content: bytes, _faults: _Faults) -> Iterator[Described]:
@@ -266,7 +268,7 @@ def _columns(line: str, delimiter: str) -> list[str]:
 
 
 def _table(content: bytes, faults: _Faults) -> Iterator[Described]:
-    """Yield the rows of a table. In TSV a quote is a letter, unless a value is whole in quotes."""
+    """Yield the rows of a table with a URL."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -274,13 +276,10 @@ def _table(content: bytes, faults: _Faults) -> Iterator[Described]:
         faults.reading.append("it is not UTF-8; read as Windows-1252")
     delimiter, end = _delimiter(content), _LINE_END.search(text)
     columns = _columns(text[: end.start()] if end else "", delimiter)
-    rest = io.StringIO(text[end.end() :] if end else "", newline="")
-    plain = delimiter == "\t"
-    rows = csv.reader(rest, delimiter=delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
+    lines = list(io.StringIO(text[end.end() :] if end else "", newline=""))
     places = {key: [columns.index(name) for name in names if name in columns] for key, names in _NAMES.items()}
     place, added = columns.index("url"), 0
-    for number, row in _rows(rows):
-        values = [_unquoted(value) if plain else value for value in row]
+    for number, values in _unquoted_rows(lines) if delimiter == "\t" else _rows(lines, delimiter):
         address = values[place].strip() if place < len(values) else ""
         if not any(values):
             continue
@@ -288,34 +287,46 @@ def _table(content: bytes, faults: _Faults) -> Iterator[Described]:
             address = f"http://{address.lstrip('/')}"
             added += 1
         if not address.lower().startswith(HTTP):
-            faults.bad.append(number + 1)
+            faults.bad.append(number)
             continue
         yield address, _texts(*(next((values[at] for at in places[key] if at < len(values)), "") for key in _NAMES))
     if added:
         faults.reading.append(f"{count(added, 'URL')} without a scheme, taken as http://")
 
 
-def _rows(rows: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield the last line and the values of each row; none of one that cannot be read, or has a very long value."""
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error:
-            row = ["", "unreadable"]
-        yield rows.line_num, row
+def _rows(lines: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of CSV with their line numbers. A quote that ends no value within some lines is a letter."""
+    at = 0
+    while at < len(lines):
+        end, quotes = at + 1, lines[at].count('"')
+        while quotes % 2 and end < min(len(lines), at + MOST_LINES):
+            quotes += lines[end].count('"')
+            end += 1
+        if sum(map(len, lines[at:end])) > LONGEST_ROW:
+            end = at + 1
+        rows = [[UNREADABLE]]
+        if end > at + 1 or len(lines[at]) <= LONGEST_ROW:
+            try:
+                rows = list(csv.reader(lines[at:end], delimiter=delimiter, strict=True))
+            except csv.Error:
+                end = at + 1
+                rows = [lines[at].strip().split(delimiter)]
+        yield from ((at + 2, row) for row in rows)
+        at = end
 
 
-def _unquoted(value: str) -> str:
-    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
+def _unquoted_rows(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of TSV with their line numbers. A quote is a letter, unless a value is whole in quotes."""
+    for number, line in enumerate(lines, 2):
+        values = line.rstrip("\r\n").split("\t")
+        yield number, [each[1:-1].replace('""', '"') if re.fullmatch('".*"', each) else each for each in values]
 
 
 def _cdxj(content: bytes, _faults: _Faults) -> Iterator[Described]:
     for line in content.splitlines():
         entry = cdxj.parse_line(line)
         if entry is not None:
-            yield entry.url, NOTHING
+            yield entry.url, NO_ABOUT
 
 
 def _cdx(content: bytes, _faults: _Faults) -> Iterator[Described]:
@@ -328,7 +339,7 @@ def _cdx(content: bytes, _faults: _Faults) -> Iterator[Described]:
             continue
         fields = line.split(b" ")
         if len(fields) > place:
-            yield fields[place].decode("utf-8", "replace"), NOTHING
+            yield fields[place].decode("utf-8", "replace"), NO_ABOUT
 
 
 _Kind = tuple[str, Callable[[bytes], object], Callable[[bytes, _Faults], Iterator[Described]]]

@@ -132,7 +132,13 @@ def test_texts_beside_urls(text: str, about: dict[str, SeedAbout]) -> None:
             ["http://example.org/m", "http://example.org/n"],
             ("it is not UTF-8; read as Windows-1252", "2 URLs without a scheme, taken as http://"),
         ),
-        (f'url,note\n{A},"never closed{"x" * 200_000}\n'.encode(), [], ("skipped 1 line without a URL: line 2",)),
+        (f'url,note\n{A},"never closed\n{B},5" wide\n{A}2,"x"\n'.encode(), [A, B, f"{A}2"], ()),
+        (
+            f'url,note\n{A},"never closed{"x" * 200_000}\n{B},\n'.encode(),
+            [B],
+            ("skipped 1 line without a URL: line 2",),
+        ),
+        (f'url\tnote\n{A}\t"never closed\n{B}\tx\n'.encode(), [A, B], ()),
         (f'url,note\n{A},"{"x" * 200_000}"\n{B},y\n'.encode(), [B], ("skipped 1 line without a URL: line 2",)),
     ],
 )
