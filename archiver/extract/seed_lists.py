@@ -150,9 +150,11 @@ def _warc(content: bytes) -> Iterator[str]:
             yield (record.first("WARC-Target-URI") or "").strip("<> ")
 
 
-def _xml(content: bytes, _faults: _Faults) -> Iterator[Described]:
+def _xml(content: bytes, faults: _Faults) -> Iterator[Described]:
     """Yield the pages of a sitemap, the sitemaps of an index, and the articles of a feed, but no pictures."""
     found = read_xml(Document(_BASE, "application/xml", None, content, Hop.MANIFEST))
+    if found.note:
+        faults.reading.append(f"not all of it was read: {found.note}")
     titles = {} if _SITEMAP.search(content[:_HEADER]) else article_titles(content)
     for link in found.links:
         if link.hop in (Hop.LINK, Hop.MANIFEST):

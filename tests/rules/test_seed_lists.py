@@ -138,6 +138,11 @@ def test_texts_beside_urls(text: str, about: dict[str, SeedAbout]) -> None:
             [B],
             ("skipped 1 line without a URL: line 2",),
         ),
+        (
+            "".join(("<rss>", *(f"<item><link>{A}{n}</link></item>" for n in range(50_001)), "</rss>")).encode(),
+            [f"{A}{n}" for n in range(50_000)],
+            ("not all of it was read: more than 50000 links",),
+        ),
         (f'url\tnote\n{A}\t"never closed\n{B}\tx\n'.encode(), [A, B], ()),
         (f'url,note\n{A},"{"x" * 200_000}"\n{B},y\n'.encode(), [B], ("skipped 1 line without a URL: line 2",)),
     ],
