@@ -117,8 +117,8 @@ def _once(kind: str, found: Iterable[Described], faults: _Faults | None = None) 
     notes = list(faults.notes() if faults is not None else ())
     if left_out:
         notes.append(
-            f"the titles and notes of {count(len(left_out), 'URL')} are left out, because crawl.toml holds those of "
-            f"{MOST_DESCRIBED} URLs and {MOST_TEXT >> 20} MiB at most"
+            f"the titles and notes of {count(len(left_out), 'URL')} are left out: of a file, those of {MOST_DESCRIBED} "
+            f"URLs with {MOST_TEXT >> 20} MiB are kept"
         )
     return ListedSeeds(kind, list(urls), about, tuple(notes))
 

@@ -145,7 +145,8 @@ def test_files(crawl: Path, db: Reader) -> None:
         ["Gone \\u202e", "N", "c"],
     ]
     assert (folder / "seed-collections.tsv").read_text().splitlines()[1:] == ["c\t1\t1\t0", "\t2\t0\t8"]
-    assert [each["about"] for each in json.loads((folder / "summary.json").read_text())["seeds"]] == [None, None, texts]
+    seeds = json.loads((folder / "summary.json").read_text())["seeds"]
+    assert [each.get("about") for each in seeds] == [None, None, texts]
     assert (folder / "slowest-hosts.tsv").read_text().splitlines()[1] == "https://b.example\t4.000\t1\t4.0"
     assert json.loads((folder / "summary.json").read_text())["totals"]["archived"] == 3
 

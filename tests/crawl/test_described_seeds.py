@@ -1,6 +1,7 @@
 """Titles, notes and collections of seeds: from the command line to reports, packages and start pages."""
 
 import json
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from archiver.model import ExitCode
 from fixtures.command import archiver
 from fixtures.conditional_site import Page, served
 from fixtures.packages import described, members, pages, valid
+from fixtures.pywb_server import PATIENCE, archiver_replay
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import ok, page, redirect
 
@@ -182,6 +184,21 @@ def test_on_the_start_page_of_an_export(tmp_path: Path, monkeypatch: pytest.Monk
     assert titles[:4] == [EVIL, "Given title", "Same", "Has moved"]
     rows = json.loads((tmp_path / "e/index-pages.js").read_text().removeprefix("archive(").rstrip(")\n"))
     assert [row[1] for row in rows[:4]] == titles[:4]
+
+
+def test_on_the_start_page_of_a_replay(tmp_path: Path) -> None:
+    with RawServer(site()) as server:
+        crawled(tmp_path, server)
+    text = ""
+    with archiver_replay(tmp_path / "c") as wayback:
+        for _ in range(1000):  # the list of pages is made beside the server
+            with urllib.request.urlopen(wayback.root, timeout=PATIENCE) as answer:
+                text = answer.read().decode()
+            if "Given title" in text:
+                break
+    assert EVIL not in text
+    titles = [link.text_content() for link in html.fromstring(text).findall(".//a[@class='title']")]
+    assert {EVIL, "Given title", "Same", "Has moved"} <= set(titles)
 
 
 def test_titles_can_be_changed_after_the_crawl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

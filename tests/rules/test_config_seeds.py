@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
+from archiver.config import toml
 from archiver.config.option_types import LEFT_OUT, Rate
 from archiver.config.seeds import (
     ABOUT_KEYS,
@@ -26,6 +27,7 @@ from archiver.config.seeds import (
     seed,
     table_of,
 )
+from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 
 
@@ -308,6 +310,7 @@ def test_what_is_written_for_a_seed_is_read_back(keys: list[str], data: st.DataO
     assert read_seed(str(own)) == (own.url, own)
     assert list(listed(f"{own} # a comment", "list")) == [("http://a.org/", own.url, own)]
     assert SEED_SETTING.parse(table_of(own)) == own
+    assert toml.parse(toml.render(with_values(Settings(), {"seed": (own,)})), "crawl.toml")["seed"] == (own,)
 
 
 @given(st.text())

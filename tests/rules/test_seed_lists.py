@@ -160,8 +160,8 @@ def test_texts_are_limited_and_urls_are_not(rows: int, text: str, kept: int) -> 
     found = seeds_in("".join(("url,note\n", *(f"{A}{number},{text}\n" for number in range(rows)))).encode())
     assert found is not None
     assert (len(found.urls), len(found.about)) == (rows, kept)
-    limits = "because crawl.toml holds those of 10000 URLs and 4 MiB at most"
-    assert found.notes == (f"the titles and notes of {rows - kept} URLs are left out, {limits}",)
+    limits = "of a file, those of 10000 URLs with 4 MiB are kept"
+    assert found.notes == (f"the titles and notes of {rows - kept} URLs are left out: {limits}",)
 
 
 def test_folders_nested_without_end() -> None:

@@ -155,8 +155,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 
 
 def _seed_json(seed: SeedAccount, about: SeedAbout | None) -> dict[str, Any]:
-    """Return the outcome of *seed*; `about` is its description, because `note` is that of its URL."""
-    return {**asdict(seed), "problem": seed_problem(seed), "about": None if about is None else asdict(about)}
+    """Return the outcome of *seed*; `about` is its description, if it has one, because `note` is that of its URL."""
+    return {**asdict(seed), "problem": seed_problem(seed), **({} if about is None else {"about": asdict(about)})}
 
 
 def ended_json(db: Reader, quotas: Quotas = NO_QUOTAS) -> dict[str, Any]:
