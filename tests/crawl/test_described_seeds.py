@@ -76,6 +76,8 @@ def test_in_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not any("title=" in entry for entry in inputs)
     failed = [element.text_content() for element in root.findall(".//section[@id='failed-seeds']//li")]
     assert failed[0].startswith(f"{seeds['gone']} Gone & lost returned status 404")
+    [line] = [line for line in (reports / "report.txt").read_text().splitlines() if line.startswith("seeds ")]
+    assert line == f"seeds     {seeds['gone']} (Gone & lost) returned status 404"
     assert entry.run(["report", str(tmp_path / "c"), "--seed", seeds["bare"]]) == ExitCode.DONE
     told = capsys.readouterr().out
     assert "Given title  blogs" in told

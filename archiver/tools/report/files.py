@@ -133,7 +133,9 @@ def _with_changes(found: Summary, compared: changes.ChangeReport | None, crawl: 
 
 def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs) -> Summary:
     """Return *found* with commands for *crawl* and descriptions of its seeds, and without this machine's paths."""
-    return replace(_without_paths(found, crawl), style=_style(crawl, found), about=inputs.about)
+    titles = {address: about.title for address, about in inputs.about.items() if about.title}
+    named = replace(found.verdict, titles=titles)
+    return replace(_without_paths(found, crawl), style=_style(crawl, found), about=inputs.about, verdict=named)
 
 
 def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
