@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 from archiver import url
@@ -200,9 +201,13 @@ def read_seed(text: str) -> tuple[str, SeedSetting | None]:
     first, *others = _WORD.findall(text) or [""]
     if first.partition("=")[0] in KEYS and "=" in first:
         raise ConfigError(
-            f"{_shown_setting(first)} has no URL before it; write it like https://example.org/ scope=prefix"
+            f"{_shown_setting(first)} has no URL before it; write both together: 'https://example.org/ scope=prefix'"
         )
     address = seed(first)
+    for before, word in pairwise(others):
+        key = before.partition("=")[0]
+        if key in ABOUT_KEYS and "=" not in word and "://" not in word:
+            raise ConfigError(f"{_shown_setting(word)} after {key}=…: quote a text that has blanks: {key}='…'")
     given = tuple(map(_setting, others))
     return address, _with_settings(address, given) if given else None
 
