@@ -14,7 +14,7 @@ from archiver.cli.terminal import complain
 from archiver.collection import safe_paths
 from archiver.collection.layout import Layout, holds_crawl
 from archiver.collection.lock import holder
-from archiver.collection.settings_file import read_settings
+from archiver.collection.settings_file import read_settings, seed_descriptions
 from archiver.config.addresses import DATABASE_SCHEMES
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
@@ -313,6 +313,15 @@ def first_seeds(directory: Path, most: int) -> list[str]:
     except ConfigError as error:
         complain(str(error))
         return []
+
+
+def seed_titles(directory: Path) -> dict[str, str]:
+    """Return the titles that the user gave seeds of the crawl in *directory*, by URL."""
+    try:
+        return {address: about.title for address, about in seed_descriptions(Layout(directory)).items() if about.title}
+    except ConfigError as error:
+        complain(f"{error}; its titles of seeds are not shown")
+        return {}
 
 
 def make_directory(directory: Path) -> None:

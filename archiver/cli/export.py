@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import click
 
-from archiver.cli.directory import check_files_are_here, first_seeds
+from archiver.cli.directory import check_files_are_here, first_seeds, seed_titles
 from archiver.cli.get import iso_timestamp, open_holdings, parse_url
 from archiver.cli.options import check_host_names, define_command, directory_argument, host_option
 from archiver.cli.terminal import ProgressLine, result, say
@@ -75,7 +75,9 @@ def export(directory: Path, options: ExportOptions) -> ExitCode:
                 site,
                 lambda done: progress.show(f"{done} of {len(plan.files)} files"),
             )
-            finish(target, plan, first_seeds(directory, MAX_SEEDS), site, counts.titles)
+            named = seed_titles(directory)
+            seeds = {seed: named.get(seed, "") for seed in first_seeds(directory, MAX_SEEDS)}
+            finish(target, plan, seeds, site, counts.titles)
     _print_counts(counts)
     if not counts.files:
         raise ArchiveError(f"{directory}: none of the captures could be read")

@@ -200,8 +200,8 @@ def place_of(text: str) -> Path | str:
 def seed_lists_option() -> click.Option:
     """Return the option that names files of seeds."""
     text = (
-        "Read seeds from a file, stdin or a URL: lines with a URL and its own settings, a sitemap, feed, bookmarks, "
-        "CDX, CDXJ or WARC. Repeatable."
+        "Read seeds from a file, stdin or a URL: lines with a URL and its own settings, a table (CSV), JSON, a "
+        "sitemap, feed, bookmarks, CDX, CDXJ or WARC. Repeatable."
     )
     return click.Option(["--seeds"], multiple=True, metavar="FILE|URL|-", help=text)
 

@@ -14,11 +14,13 @@ from archiver import __version__, humanize
 from archiver.cli.directory import check_files_are_here, check_idle, check_is_directory, dedup_from
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, say
+from archiver.collection.earlier_crawls import rounds
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import chosen_crawl, collected_crawls, crawls_since
-from archiver.collection.settings_file import read_settings
+from archiver.collection.settings_file import read_settings, seed_descriptions
 from archiver.config.option_types import SIZE
 from archiver.config.secret_settings import has_secrets
+from archiver.config.seeds import SeedAbout
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import printable, second, volume
@@ -67,6 +69,7 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     check_idle(directory)
     check_files_are_here(directory)
     choice = _wanted(directory, arguments)
+    about = _descriptions(choice)
     software = f"archiver/{__version__}"
     signer = Signer(software, arguments.key) if arguments.sign or arguments.key else None
     contents = read_contents(directory)
@@ -79,6 +82,7 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
         text=arguments.text,
         split=split,
         sign=signer,
+        about=about,
     )
     with (
         ProgressLine() as progress_line,
@@ -96,13 +100,23 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     return ExitCode.DONE
 
 
-def _wanted(directory: Path, arguments: PackArguments) -> "tuple[CaptureSelection | None, frozenset[Path]]":
-    """Return the captures that the user chose, None for all, and the logs of the crawls that he chose."""
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What the user wants to be packed."""
+
+    wanted: "CaptureSelection | None"  # None: all captures
+    crawls: tuple[Layout, ...]  # the oldest first
+    logs: frozenset[Path] = frozenset()  # if not all
+
+
+def _wanted(directory: Path, arguments: PackArguments) -> _Choice:
+    """Return what the user chose."""
     from archiver.tools.wacz.selection import CaptureSelection, HostSelection
 
     hosts = HostSelection.parse(arguments.host) if arguments.host else None
     if not arguments.crawl and arguments.since is None:
-        return None if hosts is None else CaptureSelection(hosts), frozenset()
+        every = (*reversed(rounds(Layout(directory))), Layout(directory))
+        return _Choice(None if hosts is None else CaptureSelection(hosts), every)
     known = collected_crawls(Layout(directory))
     chosen = [chosen_crawl(known, text, "--crawl") for text in arguments.crawl]
     if arguments.since is not None:
@@ -111,7 +125,19 @@ def _wanted(directory: Path, arguments: PackArguments) -> "tuple[CaptureSelectio
     files = frozenset[str]().union(*(each.files() for each in crawls))
     named = f"crawl {' and '.join(str(each.number) for each in crawls)}"
     logs = frozenset(each.layout.log for each in crawls) if hosts is None else frozenset[Path]()
-    return CaptureSelection(hosts, files, named), logs
+    return _Choice(CaptureSelection(hosts, files, named), tuple(each.layout for each in crawls), logs)
+
+
+def _descriptions(choice: _Choice) -> dict[str, SeedAbout]:
+    """Return what the user has said about the seeds that are packed, in the newest crawl that has them as seeds."""
+    found: dict[str, SeedAbout] = {}
+    for crawl in choice.crawls:
+        try:
+            found |= seed_descriptions(crawl)
+        except ConfigError as error:
+            say(f"archiver: {error}; the titles and notes that it has for seeds are left out")
+    hosts = choice.wanted.hosts if choice.wanted is not None else None
+    return {address: about for address, about in found.items() if hosts is None or hosts.covers(address)}
 
 
 def _logs(contents: "PackContents", wanted: frozenset[Path]) -> tuple[tuple[str, Path], ...]:
@@ -121,12 +147,12 @@ def _logs(contents: "PackContents", wanted: frozenset[Path]) -> tuple[tuple[str,
 @contextmanager
 def _selected(
     contents: "PackContents",
-    choice: "tuple[CaptureSelection | None, frozenset[Path]]",
+    choice: _Choice,
     output: Path,
     progress_line: ProgressLine,
 ) -> "Iterator[tuple[PackContents, Callable[[PageRow], bool] | None]]":
     """Yield what is packed: all *contents*, or what they have by *choice*; and a function that lists pages, or None."""
-    wanted, logs = choice
+    wanted = choice.wanted
     if wanted is None:
         yield contents, None
         return
@@ -138,7 +164,7 @@ def _selected(
     with selected(contents, wanted, output, show) as chosen:
         for each in chosen.damage[:MAX_DAMAGE]:
             say(f"{each}; left out")
-        yield replace(chosen.contents, logs=_logs(contents, logs)), chosen.lists
+        yield replace(chosen.contents, logs=_logs(contents, choice.logs)), chosen.lists
 
 
 def _name(directory: Path) -> str:
@@ -220,7 +246,6 @@ def _warn_about_secrets(directory: Path) -> None:
 
 def _has_private_cookies(directory: Path) -> bool:
     """Return whether the user brought cookies to the crawl in *directory* or to one before it."""
-    from archiver.collection.earlier_crawls import rounds
     from archiver.frontier import totals
     from archiver.frontier.cookies import any_private
 
@@ -265,9 +290,9 @@ COMMAND = define_command(
     """Pack a collection into a WACZ file.
 
     The package opens in replayweb.page. It holds the WARC files unchanged, their index, a list of pages with titles and
-    text, and the logs. By default it is named after DIR and written to the current directory (beside DIR if DIR is the
-    current directory). The file appears when it is complete, and its name is printed. Writes nothing to DIR. The crawl
-    must not be running.
+    text, what you said about seeds, and the logs. By default it is named after DIR and written to the current directory
+    (beside DIR if DIR is the current directory). The file appears when it is complete, and its name is printed. Writes
+    nothing to DIR. The crawl must not be running.
     """,
     [
         directory_argument(),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from, first_seeds
+from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from, first_seeds, seed_titles
 from archiver.cli.get import open_holdings
 from archiver.cli.options import define_command, store_option
 from archiver.cli.terminal import complain, result, say
@@ -58,11 +58,12 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
         ]
         every = [first_urls(path) for path in paths]
         seeds = start_urls(every)
+        titles = {seed: title for path in reversed(directories) for seed, title in seed_titles(path).items()}
         contents = server.ReplayContents(
             tuple(sources),
             server.collection_name(paths[0]),
             tuple(path.resolve().name for path in paths),
-            tuple(dict.fromkeys(seed for found in every for seed in found)),
+            {seed: titles.get(seed, "") for found in every for seed in found},
         )
 
         def started(served: "Served") -> None:

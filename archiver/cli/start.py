@@ -48,10 +48,10 @@ from archiver.cli.runner import RunningCrawl, RunResult, run_crawl, within_open_
 from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
 from archiver.cli.watch.beside import WatchRequest, served
 from archiver.cli.watch.metrics import MetricsRequest, metrics_served
+from archiver.collection import settings_file
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import store_uses, vouch
-from archiver.collection.settings_file import put_origins, put_settings, read_origins, read_settings, settings_text
 from archiver.config import toml
 from archiver.config.addresses import DATABASE
 from archiver.config.profiles import SettingOrigin, Source, recorded
@@ -128,9 +128,10 @@ def prepare_crawl(request: CrawlRequest) -> PreparedCrawl:
     check_store(settings)
     check_views(settings)
     check_frontier(settings.limits.frontier, new=True)
+    text = settings_file.check_length(toml.render(settings))
     make_directory(directory)
     write_address(Layout(directory).database, settings.limits.frontier)
-    new = ExistingCrawl(False, toml.render(settings), "", cookies, recorded(settings, origins, {}))
+    new = ExistingCrawl(False, text, "", cookies, recorded(settings, origins, {}))
     return PreparedCrawl(directory, settings, new)
 
 
@@ -159,7 +160,7 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     if name and MACHINE.fullmatch(name) is None:
         raise ConfigError(f"--name {printable(name, 100)}: use at most {LONGEST_MACHINE} of A-Z a-z 0-9 . -")
     shared = settings_for_others(address)
-    named = on_this_machine(read_settings(request.given.config), {}) if request.given.config else {}
+    named = on_this_machine(settings_file.read_settings(request.given.config), {}) if request.given.config else {}
     given = {**named, **request.given.now().values, "frontier": address}
     settings = settings_to_join(shared, named, given)
     directory = request.output or default_directory(settings.seeds[0])
@@ -169,7 +170,7 @@ def join(address: str, name: str, request: CrawlRequest) -> ExitCode:
     make_directory(directory)
     write_address(layout.database, address, name, shared.revision)
     vouch(layout, store_uses(settings))  # who names the database, names the store of its crawl
-    put_settings(layout, toml.render(settings))
+    settings_file.put_settings(layout, toml.render(settings))
     joined = replace(request, given=GivenSettings(given))
     return run_and_report(_continued(directory, joined), joined)
 
@@ -179,7 +180,7 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     now, layout = request.given.now(), Layout(directory)
     given = now.values
     check_resumable(directory)
-    read = settings_text(layout.settings)
+    read = settings_file.settings_text(layout.settings)
     own = toml.parse(read, str(layout.settings))
     newest = newest_settings(layout, own)
     settings = with_values(Settings(), {**newest, **given})
@@ -197,7 +198,7 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     check_same_frontier(layout, settings)
     check_runs_alone(layout, settings)
     text = toml.render(settings) if given or newest is not own else ""
-    kept = recorded(settings, now.origins, read_origins(layout)) if given else None
+    kept = recorded(settings, now.origins, settings_file.read_origins(layout)) if given else None
     existing = ExistingCrawl(layout.has_frontier(), text, read, load(request.cookies, settings), kept)
     return PreparedCrawl(directory, settings, existing)
 
@@ -215,7 +216,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     layout = Layout(directory)
     check_one_machine(layout)
     machine = machine_of(layout.database)
-    read = settings_text(layout.settings)
+    read = settings_file.settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
     given = request.given.whole()
     settings, origins = new_settings(request.urls, request.lists, Source(before, {}), given)
@@ -228,16 +229,17 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_frontier(settings.limits.frontier, new=True)
     from archiver.crawl.recrawl import set_aside
 
+    text = settings_file.check_length(toml.render(settings))
     cookies = load(request.cookies, settings)
     ending = with_values(Settings(), before)
-    left = asyncio.run(set_aside(directory, ending, toml.render(settings), read, cookies))
+    left = asyncio.run(set_aside(directory, ending, text, read, cookies))
     if left is not None and left.waiting and request.verbosity > SILENT:
         complain(
             f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
             f"{layout.earlier / left.stamp}"
         )
     write_address(layout.database, settings.limits.frontier, machine)
-    new = ExistingCrawl(resume=False, origins=recorded(settings, origins, read_origins(layout)))
+    new = ExistingCrawl(resume=False, origins=recorded(settings, origins, settings_file.read_origins(layout)))
     return run_and_report(PreparedCrawl(directory, settings, new), request)
 
 
@@ -286,7 +288,7 @@ async def opening(
     """Open the crawl; its processes, if it has several, have started and end with *stack*."""
     async with _opened(stack, directory, settings, existing) as crawl:
         if existing.origins is not None:  # the directory is locked now
-            put_origins(Layout(directory), existing.origins)
+            settings_file.put_origins(Layout(directory), existing.origins)
         yield crawl
 
 

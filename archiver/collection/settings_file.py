@@ -9,7 +9,9 @@ from typing import Any
 from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.profiles import SettingOrigin
+from archiver.config.seeds import SeedAbout, descriptions
 from archiver.errors import ConfigError
+from archiver.humanize import volume
 from archiver.storage import open_file, replace_file, storage
 
 MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file has some kilobytes, with very many seeds some megabytes
@@ -18,6 +20,13 @@ MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file has some kilobytes, wi
 def read_settings(path: Path) -> dict[str, Any]:
     """Return the values in the settings file *path*."""
     return toml.parse(settings_text(path), str(path))
+
+
+def seed_descriptions(layout: Layout) -> dict[str, SeedAbout]:
+    """Return the descriptions of seeds in the crawl.toml of *layout*, by URL; none if there is no such file."""
+    if not layout.settings.is_file():
+        return {}
+    return descriptions(read_settings(layout.settings).get("seed", ()))
 
 
 def settings_text(path: Path) -> str:
@@ -39,12 +48,24 @@ def settings_text(path: Path) -> str:
 def put_settings(layout: Layout, text: str, read: str = "") -> None:
     """Write *text*, if any, to crawl.toml durably. Raises `ConfigError` if the file no longer holds *read*."""
     path = layout.settings
+    check_length(text)
     if read and stored_text(path) != read:
         raise ConfigError(f"{path} has just been changed by someone else; run archiver resume again")
     if text:
         replace_file(path, lambda file: file.writelines((text.encode(),)), private=True)
     with suppress(OSError):  # not there yet, or not ours to change
         path.chmod(0o600)  # no one else is to read it
+
+
+def check_length(text: str) -> str:
+    """Return *text*; refuse it as crawl.toml if it is longer than the file may be: no command could read it again."""
+    size = len(text.encode())
+    if size > MAX_SETTINGS:
+        raise ConfigError(
+            f"crawl.toml would have {volume(size)} and can have {volume(MAX_SETTINGS)}; give fewer seeds, or leave out "
+            "titles and notes"
+        )
+    return text
 
 
 def stored_text(path: Path) -> str:

@@ -55,8 +55,8 @@ class ScopeSettings:
         (),
         SEED_SETTING,
         "A seed with settings of its own: scope, max-depth and max-hops replace those of the crawl; include and "
-        "exclude add to them. Settings of hosts apply to the host of the seed, before those of [[host]]. In a list "
-        "of seeds, write them after the URL.",
+        "exclude add to them. Settings of hosts apply to the host of the seed, before those of [[host]]. title, note "
+        "and collection describe the seed in reports and packages. In a list of seeds, write them after the URL.",
         many=True,
         option=False,
     )

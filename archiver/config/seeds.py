@@ -7,6 +7,8 @@ In a list, settings follow the URL: `https://example.org/blog/ scope=prefix max-
 names of options. `scope`, `max-depth` and `max-hops` replace those of the crawl; `include` and `exclude`, which are
 repeatable, add to them. All settings of hosts apply to the host of the seed. A value with blanks is quoted:
 `header='Accept-Language: fr'`. In crawl.toml, a seed with settings is a table `[[seed]]`.
+
+`title`, `note` and `collection` describe a seed for readers of reports and packages. They change nothing in the crawl.
 """
 
 import re
@@ -14,11 +16,12 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 from archiver import url
 from archiver.config import host_rules
-from archiver.config.option_types import NUMBER_OR_NONE, PATTERN, REACH, OptionType
+from archiver.config.option_types import NUMBER_OR_NONE, PATTERN, REACH, TEXT, OptionType
 from archiver.errors import ConfigError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -103,14 +106,46 @@ SCOPE_KEYS = {
     "include": PATTERN,
     "exclude": PATTERN,
 }
-KEYS = SCOPE_KEYS | host_rules.KEYS
+LONGEST_ABOUT = {"title": 300, "note": 2000, "collection": 100}  # characters
+
+
+def _about(most: int) -> OptionType:
+    """Return the type of a line of text that describes a seed."""
+
+    def read(given: Any) -> str:
+        text = str(TEXT.read(given)).strip()
+        if len(text) > most:
+            raise ValueError
+        return text
+
+    return OptionType("TEXT", f"a line of text of at most {most} characters", read)
+
+
+ABOUT_KEYS = {key: _about(most) for key, most in LONGEST_ABOUT.items()}
+KEYS = SCOPE_KEYS | host_rules.KEYS | ABOUT_KEYS
 MANY = frozenset(("include", "exclude")) | host_rules.MANY
 MAX_SETTINGS_SHOWN = 60  # characters of what is wrong in a message, which is one line
 
 
 @dataclass(frozen=True, slots=True)
+class SeedAbout:
+    """The description of a seed by the user. An empty text means that there is none."""
+
+    title: str = ""
+    note: str = ""
+    collection: str = ""
+
+    def __bool__(self) -> bool:
+        """Return True if there is any description."""
+        return bool(self.title or self.note or self.collection)
+
+
+NO_ABOUT = SeedAbout()
+
+
+@dataclass(frozen=True, slots=True)
 class SeedSetting:
-    """Settings that apply only to the seed `url`: keys and values in the order given."""
+    """Settings that apply only to the seed `url`, and its description: keys and values in the order given."""
 
     url: str
     given: tuple[tuple[str, Any], ...]
@@ -127,6 +162,16 @@ class SeedSetting:
     def for_host(self) -> tuple[tuple[str, Any], ...]:
         """The settings that apply to the host of the seed."""
         return tuple((key, value) for key, value in self.given if key in host_rules.KEYS)
+
+    @property
+    def effective(self) -> tuple[tuple[str, Any], ...]:
+        """The settings that have an effect on the crawl: all but the description."""
+        return tuple((key, value) for key, value in self.given if key not in ABOUT_KEYS)
+
+    @property
+    def about(self) -> SeedAbout:
+        """The description of the seed."""
+        return SeedAbout(*(self.get(key, "") for key in ABOUT_KEYS))
 
     def get(self, key: str, otherwise: Any = None) -> Any:
         """Return the value of *key*; *otherwise* if it is not given."""
@@ -156,9 +201,13 @@ def read_seed(text: str) -> tuple[str, SeedSetting | None]:
     first, *others = _WORD.findall(text) or [""]
     if first.partition("=")[0] in KEYS and "=" in first:
         raise ConfigError(
-            f"{_shown_setting(first)} has no URL before it; write it like https://example.org/ scope=prefix"
+            f"{_shown_setting(first)} has no URL before it; write both together: 'https://example.org/ scope=prefix'"
         )
     address = seed(first)
+    for before, word in pairwise(others):
+        key = before.partition("=")[0]
+        if key in ABOUT_KEYS and "=" not in word and "://" not in word:
+            raise ConfigError(f"{_shown_setting(word)} after {key}=…: quote a text that has blanks: {key}='…'")
     given = tuple(map(_setting, others))
     return address, _with_settings(address, given) if given else None
 
@@ -176,7 +225,7 @@ def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]
 
     If a line is too long for a URL, the first value is an error message and the second is empty.
     """
-    seen: dict[str, tuple[SeedSetting, int]] = {}
+    seen: dict[str, tuple[SeedSetting, dict[str, int]]] = {}  # what is known of a seed, and on which lines it stands
     for number, line in lines(text):
         try:
             address, own = read_seed(line)
@@ -186,10 +235,16 @@ def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]
         except ConfigError as error:
             raise ConfigError(f"{name}:{number}: {error}") from None
         if own is not None:
-            first, where = seen.setdefault(address, (own, number))
-            if first != own:
+            first, where = seen.get(address, (own, {}))
+            if (what := contradiction(first, own)) == SETTINGS:
                 hint = "write all of them on one line"
-                raise ConfigError(f"{name}:{number}: {address} has other settings on line {where}; {hint}")
+                raise ConfigError(f"{name}:{number}: {address} has other settings on line {where[what]}; {hint}")
+            if what:
+                raise ConfigError(
+                    f"{name}:{number}: {address} has another {what} on line {where[what]}; delete one of the two"
+                )
+            here = {key if key in ABOUT_KEYS else SETTINGS: number for key, _ in own.given}
+            seen[address] = combined(first, own), here | where
         yield line.split()[0], address, own
 
 
@@ -219,9 +274,48 @@ class SeedList:
     own: tuple[SeedSetting, ...]
 
 
+SETTINGS = "settings"
+
+
+def contradiction(one: SeedSetting, other: SeedSetting) -> str:
+    """Return the key of the description that *one* and *other* give differently, or `SETTINGS`; "" if they agree.
+
+    They agree if one of them has what the other does not give.
+    """
+    if one.effective and other.effective and one.effective != other.effective:
+        return SETTINGS
+    both = (key for key in ABOUT_KEYS if one.has(key) and other.has(key))
+    return next((key for key in both if one.get(key) != other.get(key)), "")
+
+
+def combined(known: SeedSetting, new: SeedSetting) -> SeedSetting:
+    """Return *new*, with the texts of *known* that it does not give, and with its settings if it gives none itself."""
+    about = {key: value for one in (known, new) for key, value in one.given if key in ABOUT_KEYS}
+    if new.effective and all(new.has(key) for key in about):
+        return new
+    return SeedSetting(new.url, (*(new.effective or known.effective), *about.items()))
+
+
 def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
-    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
-    return tuple({one.url: one for one in (*known, *new)}.values())
+    """Return *known* and *new* together; a new entry takes the place of a known one for the same seed.
+
+    It keeps what `combined` says: a new scope leaves the title, and a new title leaves the scope.
+    """
+    found = {one.url: one for one in known}
+    for one in new:
+        found[one.url] = combined(found[one.url], one) if one.url in found else one
+    return tuple(found.values())
+
+
+def described(address: str, about: SeedAbout) -> SeedSetting | None:
+    """Return the entry that gives the seed *address* the description *about*; None if that is empty."""
+    given = tuple((key, text) for key in ABOUT_KEYS if (text := getattr(about, key)))
+    return SeedSetting(address, given) if given else None
+
+
+def descriptions(own: Iterable[SeedSetting]) -> dict[str, SeedAbout]:
+    """Return the descriptions of seeds by URL, for the seeds that have one."""
+    return {one.url: about for one in own if (about := one.about)}
 
 
 def without_left_out(text: str) -> str:

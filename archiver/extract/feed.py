@@ -9,20 +9,23 @@ In a manifest, pictures are requisites, and the start URLs of the app and its sh
 targets and related apps in stores name nothing to fetch.
 """
 
+import html
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from lxml import etree
 
+from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html import reader
 from archiver.extract.html.tables import Attributes, relation_hop
 from archiver.extract.references import like_a_url
 from archiver.extract.sitemap import LONGEST, as_written
-from archiver.extract.xml_parser import WHOLE, XHTML, ReferenceTarget, XmlBases
+from archiver.extract.xml_parser import WHOLE, XHTML, ReferenceTarget, XmlBases, parse_xml
 from archiver.model import Hop, Links
 
 ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
@@ -152,6 +155,71 @@ def _relation_hop(relation: str, reference: str, *, picture: bool) -> Hop | None
     if _PICTURE.fullmatch(relation) or (picture and relation in ("enclosure", "preview", "")):
         return E
     return relation_hop(relation)
+
+
+MOST_TITLED = 50 << 20  # bytes of a feed whose titles are read
+_LONGEST_TITLE = 4096  # characters
+_MOST_LINKS = 3  # of one article
+_TAG = re.compile(r"<[^<>]{0,200}>")
+
+
+def article_titles(content: bytes) -> dict[str, str]:
+    """Return the titles of the articles of the feed *content*, RSS or Atom, by their canonical URLs."""
+    encoding = charset.of_xml(content, None)
+    target, _ = parse_xml(partial(charset.pieces, content, encoding, MOST_TITLED), _ArticleTitles)
+    return target.titles
+
+
+class _ArticleTitles:
+    """Reads the titles of a feed, tag by tag."""
+
+    def __init__(self) -> None:
+        self.titles: dict[str, str] = {}
+        self._depth = 0  # the article is 1, its title is 2; 0: outside of articles
+        self._links: list[str] = []
+        self._title = ""
+        self._html = False
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Process a start tag."""
+        name = tag.rpartition("}")[2].lower()
+        if self._depth or name in _ENTRIES:
+            self._depth += 1
+        if self._depth == 1:
+            self._links, self._title = [], ""
+        elif self._depth == 2:
+            self._pieces, self._length = [], 0
+            self._html = as_written(attributes.get("type", "")) in _HTML_TYPES
+            if name == "link" and as_written(attributes.get("rel", "alternate")) == "alternate":
+                self._add(as_written(attributes.get("href", "")))
+
+    def data(self, text: str) -> None:
+        """Process a piece of text."""
+        self._length += len(text)
+        if self._depth >= 2 and self._length <= _LONGEST_TITLE:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        """Process an end tag."""
+        name = tag.rpartition("}")[2].lower()
+        text = "".join(self._pieces).strip() if self._depth == 2 and name in ("title", "link") else ""
+        if text and name == "title" and not self._title:
+            self._title = html.unescape(_TAG.sub("", text) if self._html else text)
+        elif text and name == "link":
+            self._add(text)
+        if self._depth == 1 and self._title:
+            for link in self._links:
+                self.titles.setdefault(link, self._title)
+        self._depth = max(0, self._depth - 1)
+
+    def close(self) -> None:
+        """Do nothing: all tags have been processed."""
+
+    def _add(self, link: str) -> None:
+        if len(self._links) < _MOST_LINKS and (address := url.canonical(link)):
+            self._links.append(address)
 
 
 MOST_BYTES = 16 << 20

@@ -166,7 +166,7 @@ def test_a_long_list_of_pages_has_several_files(tmp_path: Path) -> None:
     site = ExportedSite({file.url: file.path for file in files}, {}, True, False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(start_page, "ROWS", 5)
-        written = dict(start_page.start_pages(plan, urls[:1], site, dict.fromkeys(urls, evil)))
+        written = dict(start_page.start_pages(plan, {urls[0]: evil}, site, dict.fromkeys(urls, evil)))
     assert [*written] == ["index-pages.js", "index-3.html", "index-2.html", "index.html"]
     data = json.loads(written["index-pages.js"].removeprefix(b"archive(").rstrip(b")\n"))
     assert [row[2] for row in data] == urls

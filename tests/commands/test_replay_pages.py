@@ -4,9 +4,11 @@ import asyncio
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from html import unescape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -53,18 +55,30 @@ def made(*directories: Path, seeds: tuple[str, ...] = (), folder: Path) -> PageL
     return PageList(folder)
 
 
-def shown(pages: PageList, query: str = "", names: tuple[str, ...] = ("c",)) -> str:
+def shown(
+    pages: PageList, query: str = "", names: tuple[str, ...] = ("c",), seeds: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """The start page."""
 
     def refused(*_: Any) -> Any:
         raise AssertionError("pywb is asked")
 
     environ = {"PATH_INFO": "/c/", "REQUEST_METHOD": "GET", "QUERY_STRING": query}
-    return b"".join(StartPage(pages, "c", names).wrap(refused)(environ, lambda *_: None)).decode()
+    return b"".join(StartPage(pages, "c", names, seeds).wrap(refused)(environ, lambda *_: None)).decode()
 
 
 def titles(text: str) -> list[str]:
     return [unescape(found) for found in re.findall(r'<a class="title" href="[^"]*">([^<]*)</a>', text)]
+
+
+def test_titles_of_seeds(tmp_path: Path) -> None:
+    """The title that the user gave goes before that of the page, and the filter finds it too."""
+    given = {SITE: EVIL, f"{SITE}untitled": "Ours", f"{SITE}b": ""}
+    pages = made(small(tmp_path / "c"), seeds=tuple(given), folder=tmp_path / "list")
+    text = shown(pages, seeds=given)
+    assert "<script" not in text
+    assert titles(text)[:3] == ["</a><script>alert(1)</script>\"'&\\u202e\\x1b[31m", "Über uns", "Ours"]
+    assert titles(shown(pages, "q=OURS", seeds=given)) == ["Ours"]
 
 
 def test_pages_by_title_and_date(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.config import toml
+from archiver.config.seeds import SEED_SETTING
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.frontier import totals
 from archiver.frontier.connection import Reader
@@ -111,6 +112,9 @@ def test_counts(db: Reader) -> None:
 
 
 def test_files(crawl: Path, db: Reader) -> None:
+    texts = {"title": "Gone \u202e", "note": "N", "collection": "c"}
+    own = {"url": "https://gone.example/", **texts}
+    (crawl / "crawl.toml").write_text(toml.render(with_values(Settings(), {"seed": (SEED_SETTING.parse(own),)})))
     found = read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     files.write_reports(NamedCrawl.in_directory(crawl), db, found, crawl / "reports", NOW)
     folder = crawl / "reports"
@@ -135,6 +139,14 @@ def test_files(crawl: Path, db: Reader) -> None:
         "https://a.example/y\ttimeout\ta\\x1b[31mred\\x09and\\x0d\\x0amore\\u202e\thttps://a.example/",
         "https://a.example/z\trobots\tDisallow: /z\thttps://a.example/",
     ]
+    assert [line.split("\t")[5:] for line in (folder / "seeds.tsv").read_text().splitlines()] == [
+        ["title", "note", "collection"],
+        *[["", "", ""]] * 2,
+        ["Gone \\u202e", "N", "c"],
+    ]
+    assert (folder / "seed-collections.tsv").read_text().splitlines()[1:] == ["c\t1\t1\t0", "\t2\t0\t8"]
+    seeds = json.loads((folder / "summary.json").read_text())["seeds"]
+    assert [each.get("about") for each in seeds] == [None, None, texts]
     assert (folder / "slowest-hosts.tsv").read_text().splitlines()[1] == "https://b.example\t4.000\t1\t4.0"
     assert json.loads((folder / "summary.json").read_text())["totals"]["archived"] == 3
 

@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.config.seeds import SEED_SETTING
 from archiver.config.settings import Settings, with_values
 from archiver.config.toml import render
 from archiver.frontier import figures
@@ -65,6 +66,12 @@ def words(element: etree._Element) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
+DESCRIBED = (
+    {"url": "https://a.example/", "title": EVIL[:40], "note": EVIL[40:60], "collection": "all"},
+    {"url": "https://gone.example/", "title": "Gone site", "collection": "old"},
+)
+
+
 def cells(root: etree._Element, table: str) -> list[list[str]]:
     """The cells of a table of the page: the numbers behind them, where they are numbers."""
     rows = root.findall(f".//section[@id='{table}']//tbody/tr")
@@ -74,7 +81,17 @@ def cells(root: etree._Element, table: str) -> list[list[str]]:
 def test_text_json_and_page_agree(tmp_path: Path) -> None:
     handmade_crawls.finished(tmp_path, NOW)
     (tmp_path / "crawl.toml").write_text(
-        render(with_values(Settings(), {"seeds": ("https://a.example/",), "max_depth": 3, "description": EVIL[:40]}))
+        render(
+            with_values(
+                Settings(),
+                {
+                    "seeds": ("https://a.example/",),
+                    "max_depth": 3,
+                    "description": EVIL[:40],
+                    "seed": tuple(map(SEED_SETTING.parse, DESCRIBED)),
+                },
+            )
+        )
     )
     told = report(tmp_path, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     root, text = parsed(told), "\n".join(report_lines(told))
@@ -88,7 +105,12 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
     assert f"{totals.captures} captures of {cards['received']}" in text
     assert data["settings"] == {"max-depth": "3", "description": EVIL[:40]}
     assert "max-depth = 3" in text
-    assert next(words(each) for each in root.findall(".//section[@id='inputs']//dd")) == "https://a.example/"
+    assert (
+        next(words(each) for each in root.findall(".//section[@id='inputs']//dd")) == f"https://a.example/ {EVIL[:40]}"
+    )
+    [failed] = root.findall(".//section[@id='failed-seeds']//li")
+    assert words(failed).startswith("https://gone.example/ Gone site failed: dns")
+    assert data["tables"]["seed-collections"]["rows"] == [["all", 1, 0, 8], ["old", 1, 1, 0], ["", 1, 0, 0]]
     for name, table in data["tables"].items():
         assert table["left_out"] == 0
         if name not in AS_LISTS:

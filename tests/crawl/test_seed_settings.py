@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from archiver.cli import add, entry
+from archiver.collection.earlier_crawls import rounds
+from archiver.collection.layout import Layout
 from archiver.collection.settings_file import read_settings
 from archiver.config import toml
 from archiver.config.seeds import read_seed
@@ -136,6 +138,40 @@ def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys
         crawl(tmp_path / "c", with_values(Settings(), read_settings(tmp_path / "c/crawl.toml")), resume=True)
         assert states(tmp_path / "c")[server.url("/blog/4")] == "archived"
         assert server.url("/news/2") not in states(tmp_path / "c")
+
+
+def test_added_texts_leave_settings_and_added_settings_leave_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "c"
+
+    def added(*lines: str) -> str:
+        assert entry.run(["add", str(directory), *lines]) == ExitCode.DONE
+        return capsys.readouterr().out
+
+    with RawServer(site()) as server:
+        blog, news = server.url("/blog/"), server.url("/news/")
+        crawl(directory, settings(blog, seed=(read_seed(f"{blog} scope=page title=Blog")[1],)))
+        assert added(f"{blog} title='Our blog' note=why") == (
+            "0 seeds added; 1 known already, 1 of them with a new title and note\n"
+        )
+        assert own(directory) == [f"{blog} scope=page title='Our blog' note=why"]
+        assert added(f"{blog} scope=page", f"{news} scope=page title=News").startswith("1 seed added; 1 known already;")
+        assert own(directory) == [f"{blog} scope=page title='Our blog' note=why", f"{news} scope=page title=News"]
+        said = added(f"{blog} scope=page max-depth=1 collection=c", f"{news} scope=page title=News")
+        assert said == (
+            "0 seeds added; 2 known already, 1 of them with new settings from the next archiver resume on, "
+            "1 of them with a new collection\n"
+        )
+        kept = [
+            f"{blog} scope=page max-depth=1 title='Our blog' note=why collection=c",
+            f"{news} scope=page title=News",
+        ]
+        assert own(directory) == kept
+        for command in ("resume", "recrawl"):
+            ran = archiver(command, "c", "--rate", "0", "--probe", "off", cwd=tmp_path)
+            assert (ran.returncode, own(directory)) == (ExitCode.DONE, kept), ran.stderr
+        assert [own(earlier.directory) for earlier in rounds(Layout(directory))] == [kept]
 
 
 def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Path) -> None:

@@ -7,18 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
+from archiver.config import toml
 from archiver.config.option_types import LEFT_OUT, Rate
 from archiver.config.seeds import (
+    ABOUT_KEYS,
     KEYS,
+    LONGEST_ABOUT,
     SEED_SETTING,
+    SeedAbout,
     SeedSetting,
+    combine_seed_settings,
+    combined,
     conflict,
+    contradiction,
+    descriptions,
     lacks_scheme,
     listed,
     read_seed,
     seed,
     table_of,
 )
+from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 
 
@@ -150,6 +159,16 @@ def test_settings_of_a_seed() -> None:
         ("scope=page http://a.org", "has no URL before it"),
         ("ftp://a.org scope=page", "ftp: is not supported"),
         ("http://seed.org max-depth=3", "has other settings on line 1"),
+        ("http://a.org title=", "title: the value is missing"),
+        (f"http://a.org title={'x' * 301}", "is not a line of text of at most 300 characters"),
+        (f"http://a.org note={'x' * 2001}", "is not a line of text of at most 2000 characters"),
+        (f"http://a.org collection={'x' * 101}", "is not a line of text of at most 100 characters"),
+        ("http://a.org title='a\tb'", "is not a line of text"),
+        ("http://a.org title=Our blog", "'blog' after title=…: quote a text that has blanks: title='…'"),
+        ("http://a.org title=A http://b.org", "give one URL at a time"),
+        ("title=A http://a.org", "write both together: 'https://example.org/ scope=prefix'"),
+        ("http://a.org titel=x", "did you mean title=…?"),
+        ("http://a.org title=x title=y", "title: given twice"),
     ],
 )
 def test_settings_of_a_seed_that_are_wrong(line: str, words: str) -> None:
@@ -208,7 +227,84 @@ _WRITTEN = {
     "rate": st.builds(Rate, st.integers(0, 99)),
     "conditional": st.booleans(),
     "max-depth": st.none() | st.integers(0, 9),
+    **{
+        key: st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=most).map(str.strip)
+        for key, most in LONGEST_ABOUT.items()
+    },
 }
+
+
+def own(line: str) -> SeedSetting:
+    found = read_seed(line)[1]
+    assert found is not None
+    return found
+
+
+def test_the_description_of_a_seed() -> None:
+    one = own("""http://a.org title='Our "blog"' note="It's # good" collection=blogs scope=prefix rate=1""")
+    assert one.about == SeedAbout('Our "blog"', "It's # good", "blogs")
+    assert (one.effective, one.for_host) == ((("scope", "prefix"), ("rate", Rate(1))), (("rate", Rate(1)),))
+    only = own("http://a.org title=' Blog '")
+    assert (only.about, only.for_scope, only.for_host, only.effective) == (SeedAbout("Blog"), False, (), ())
+    assert descriptions([one, own("http://b.org scope=page"), own("http://c.org title=''")]) == {one.url: one.about}
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "together"),
+    [
+        ("scope=page title=A note=N", "scope=prefix title=B", "scope=prefix note=N title=B"),
+        ("scope=page title=A", "scope=prefix", "scope=prefix title=A"),
+        ("scope=page rate=1", "title=B", "scope=page rate=1 title=B"),
+        ("scope=page rate=1 title=A", "rate=2", "rate=2 title=A"),
+        ("title=A collection=c", "title=''", "title='' collection=c"),
+        ("title=A", "note=N", "title=A note=N"),
+    ],
+)
+def test_a_new_entry_keeps_what_it_does_not_give(known: str, new: str, together: str) -> None:
+    before, after, wanted = (own(f"http://a.org {text}") for text in (known, new, together))
+    [found] = combine_seed_settings([before], [after])
+    assert dict(found.given) == dict(wanted.given)
+    assert SEED_SETTING.parse(table_of(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        ("title=A", "title=B", "title"),
+        ("title=A", "title=A note=N", ""),
+        ("title=A", "scope=page", ""),
+        ("scope=page title=A", "scope=page note=N", ""),
+        ("scope=page title=A", "scope=host title=A", "settings"),
+        ("collection=c", "collection=d", "collection"),
+    ],
+)
+def test_entries_that_contradict_each_other(one: str, other: str, what: str) -> None:
+    pair = own(f"http://a.org {one}"), own(f"http://a.org {other}")
+    assert contradiction(*pair) == contradiction(*reversed(pair)) == what
+
+
+def test_lines_about_one_seed() -> None:
+    text = "http://a.org title=A\nhttp://a.org scope=page\nhttp://a.org note=N title=A\n"
+    found = [each for _, _, each in listed(text, "list") if each is not None]
+    assert contradiction(found[0], found[1]) == ""
+    with pytest.raises(ConfigError, match=r"^list:4: http://a.org/ has another note on line 3; delete one of the two$"):
+        list(listed(f"{text}http://a.org note=other", "list"))
+    with pytest.raises(ConfigError, match=r"^list:4: http://a.org/ has another title on line 1; delete one"):
+        list(listed(f"{text}http://a.org title=B", "list"))
+    with pytest.raises(ConfigError, match=r"^list:4: http://a.org/ has other settings on line 2; write all of them"):
+        list(listed(f"{text}http://a.org scope=host", "list"))
+
+
+@given(st.lists(st.sampled_from(sorted(_WRITTEN)), unique=True, min_size=1), st.data())
+def test_entries_combined_have_the_texts_of_both(keys: list[str], data: st.DataObject) -> None:
+    known, new = (
+        SeedSetting("http://a.org/", tuple((key, data.draw(_WRITTEN[key])) for key in keys if data.draw(st.booleans())))
+        for _ in range(2)
+    )
+    found = combined(known, new)
+    assert found.effective == (new.effective or known.effective)
+    for key in ABOUT_KEYS:
+        assert found.get(key, "") == new.get(key, known.get(key, ""))
 
 
 @given(st.lists(st.sampled_from(sorted(_WRITTEN)), unique=True, min_size=1), st.data())
@@ -217,6 +313,7 @@ def test_what_is_written_for_a_seed_is_read_back(keys: list[str], data: st.DataO
     assert read_seed(str(own)) == (own.url, own)
     assert list(listed(f"{own} # a comment", "list")) == [("http://a.org/", own.url, own)]
     assert SEED_SETTING.parse(table_of(own)) == own
+    assert toml.parse(toml.render(with_values(Settings(), {"seed": (own,)})), "crawl.toml")["seed"] == (own,)
 
 
 @given(st.text())

@@ -1,13 +1,25 @@
 """The seeds of a command line: URLs, and files, stdin or URLs with lists of them."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from archiver import __version__
 from archiver.cli.terminal import say
-from archiver.config.seeds import SeedList, SeedSetting, lacks_scheme, listed, read_seed, seed
+from archiver.config.seeds import (
+    SETTINGS,
+    SeedAbout,
+    SeedList,
+    SeedSetting,
+    combined,
+    contradiction,
+    described,
+    lacks_scheme,
+    listed,
+    read_seed,
+    seed,
+)
 from archiver.errors import ConfigError
 from archiver.humanize import count, printable
 from archiver.url import canonical
@@ -22,22 +34,44 @@ SLOWEST_LIST = 60.0  # seconds without a byte of a list at a URL
 def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
     """Return the seeds of the command line and of *lists*; those *configured* in the settings file if there are none.
 
-    The settings file also holds the per-seed settings of its seeds, so they are not returned with them.
+    The settings file also holds the per-seed settings of its seeds, so they are not returned with them. Lines of lists
+    come before the texts of other files: those describe seeds that have no description yet.
     """
     found: dict[str, None] = {}
-    own: dict[str, SeedSetting] = {}
-    for address, settings in (*map(_seed_argument, urls), *(one for name in lists for one in _seeds_in(name))):
-        found[address] = None
-        if settings is not None and own.setdefault(address, settings) != settings:
-            raise ConfigError(f"{address}: given twice with different settings; give all of them once")
+    own: dict[str, tuple[SeedSetting, str]] = {}  # and where it was given
+    texts: list[SeedSetting] = []
+    for label, given in (("the command line", map(_seed_argument, urls)), *map(_seeds_in, lists)):
+        for address, settings, is_text in given:
+            found[address] = None
+            if settings is not None and is_text:
+                texts.append(settings)
+            elif settings is not None:
+                known, where = own.get(address, (settings, label))
+                _check_agreement(known, settings, f"{where} and {label}" if where != label else label)
+                own[address] = combined(known, settings), label
     if found:
-        return SeedList(tuple(found), tuple(own.values()))
+        together = {address: one for address, (one, _) in own.items()}
+        for one in texts:
+            together[one.url] = combined(one, together[one.url]) if one.url in together else one
+        return SeedList(tuple(found), tuple(together.values()))
     if configured:
         return SeedList(configured, ())
     raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
 
 
-def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
+def _check_agreement(one: SeedSetting, other: SeedSetting, where: str) -> None:
+    what = contradiction(one, other)
+    if what == SETTINGS:
+        raise ConfigError(f"{one.url}: given twice with different settings; give all of them once")
+    if what:
+        raise ConfigError(f"{one.url}: {where} give different {what}s; keep one of them")
+
+
+_GivenSeed = tuple[str, SeedSetting | None, bool]  # True: the settings are texts that a file has beside the URL
+
+
+def _seeds_in(name: str) -> tuple[str, list[_GivenSeed]]:
+    """Return the list *name* as messages name it, and its seeds."""
     label = "stdin" if name == STDIN else name
     from archiver.extract.seed_lists import seeds_in
 
@@ -45,9 +79,11 @@ def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
     found: list[tuple[str, str, SeedSetting | None]]
     known = seeds_in(content)
     if known is not None:
-        found = [(text, canonical(text) or "", None) for text in known.urls]
+        found = [_described(text, known.about) for text in known.urls]
         too_long = [f"{label}: not a URL of a page: {printable(text, MOST_SHOWN)}" for text, at, _ in found if not at]
         say(f"archiver: {label}: a {known.kind} with {count(len(found) - len(too_long), 'URL')}")
+        for note in known.notes:
+            say(f"archiver: {label}: {note}")
     else:
         found = list(listed(_decoded(content, label), label))
         too_long = [message for message, address, _ in found if not address]
@@ -61,16 +97,22 @@ def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
     without = sum(lacks_scheme(text) for text, _, _ in seeds)
     if without:
         say(f"archiver: {label}: {count(without, 'URL')} without a scheme, taken as http://")
-    return [(address, own) for _, address, own in seeds]
+    return label, [(address, own, known is not None) for _, address, own in seeds]
 
 
-def _seed_argument(text: str) -> tuple[str, SeedSetting | None]:
+def _described(text: str, about: Mapping[str, SeedAbout]) -> tuple[str, str, SeedSetting | None]:
+    """Return the URL *text*, in canonical form too, and what a file says about it."""
+    address = canonical(text) or ""
+    return text, address, described(address, about[text]) if address and text in about else None
+
+
+def _seed_argument(text: str) -> _GivenSeed:
     if lacks_scheme(text) and _is_file(text):
         raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
     address, own = read_seed(text)
     if lacks_scheme(text):
         say(f"archiver: {text} has no scheme; taken as {address}")
-    return address, own
+    return address, own, False
 
 
 def _is_file(text: str) -> bool:

@@ -17,7 +17,7 @@ from archiver.collection.orders.given import BEGUN, GivenOrder, change_common, k
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
 from archiver.config.secret_settings import secret_sources
-from archiver.config.seeds import SeedList, SeedSetting, combine_seed_settings, conflict
+from archiver.config.seeds import ABOUT_KEYS, SeedList, SeedSetting, combine_seed_settings, conflict
 from archiver.config.settings import Settings, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.errors import ConfigError
@@ -72,11 +72,17 @@ async def _added(crawl: NamedCrawl, given: SeedList, new: NewOrder, *, running: 
 
 def _answer(before: Settings, given: SeedList, number: int) -> str:
     """Return how many seeds are new, and of how many others the settings have changed."""
-    known = set(before.seeds)
-    changed = sum(one.url in known and one not in before.scope.seed for one in given.own)
+    known, own = set(before.seeds), {one.url: one for one in before.scope.seed}
+    pairs = [(own.get(one.url, SeedSetting(one.url, ())), one) for one in given.own if one.url in known]
+    changed = sum(bool(new.effective) and new.effective != old.effective for old, new in pairs)
     others = f"; {len(given.urls) - number} known already" if number < len(given.urls) else ""
     if changed:
         others += f", {changed} of them with new settings from the next archiver resume on"
+    texts = [[key for key in ABOUT_KEYS if new.has(key) and new.get(key) != old.get(key, "")] for old, new in pairs]
+    if described := [each for each in texts if each]:
+        keys = (key for key in ABOUT_KEYS if any(key in each for each in described))
+        both = " and " if all(each == described[0] for each in described) else " or "
+        others += f", {len(described)} of them with a new {both.join(keys)}"
     return f"{count(number, 'seed')} added{others}"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.settings_file import check_length
 from archiver.config import toml
 from archiver.config.secret_settings import in_common
 from archiver.config.settings import Settings, with_values
@@ -78,7 +79,9 @@ async def change_common(crawl: NamedCrawl, writer: "Worker", change: Change) -> 
         return None
     before = with_values(Settings(), toml.parse(text, "the settings in the database"))
     if (new := in_common(change(before))) != before:
-        newest = await writer.run(machines.put_settings, toml.render(new), revision)
+        changed = toml.render(new)
+        check_length(changed)
+        newest = await writer.run(machines.put_settings, changed, revision)
         here = None if crawl.layout is None else shared_frontier(crawl.layout.database)
         if crawl.layout is not None and here is not None and here.revision == revision:
             write_address(crawl.layout.database, here.address, here.machine, newest)

@@ -6,7 +6,7 @@ archive; they are escaped here, and are text in the script.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -34,9 +34,9 @@ class ExportedEntry:
 
 
 def start_pages(
-    plan: ExportPlan, seeds: Iterable[str], site: ExportedSite, titles: Mapping[str, str]
+    plan: ExportPlan, seeds: Mapping[str, str], site: ExportedSite, titles: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the files, the start page last."""
+    """Yield the names and contents of the files, the start page last. A title in *seeds* is shown before the page's."""
     entries = list(islice(_entries(plan, seeds, site, titles), ROWS * MOST_PARTS))
     rows = [[each.path, each.title, each.url, _day(each.date)] for each in entries[:MOST_FILTERED]]
     yield DATA, f"archive({json.dumps(rows)})\n".encode()
@@ -50,29 +50,30 @@ def start_pages(
 
 
 def _entries(
-    plan: ExportPlan, seeds: Iterable[str], site: ExportedSite, titles: Mapping[str, str]
+    plan: ExportPlan, seeds: Mapping[str, str], site: ExportedSite, titles: Mapping[str, str]
 ) -> Iterator[ExportedEntry]:
     planned = {file.path: file for file in plan.files}
     opened = set()
-    for seed in seeds:
+    for seed, title in seeds.items():
         path = site.file(seed)
         if path is not None and path not in opened:
             opened.add(path)
             file = planned.get(path)
-            yield _entry("Seeds", seed, path, file, titles)
+            yield _entry("Seeds", seed, path, file, title or titles.get(file.url if file else seed, ""))
     hosts: dict[str, list[PlannedFile]] = {}
     for file in plan.files:
         hosts.setdefault(url.authority(file.url), []).append(file)
     for host, all_files in hosts.items():
         for file in [file for file in all_files if file.page] or all_files:
             if file.path not in opened:
-                yield _entry(host, file.url, file.path, file, titles)
+                yield _entry(host, file.url, file.path, file, titles.get(file.url, ""))
 
 
-def _entry(heading: str, address: str, path: str, file: PlannedFile | None, titles: Mapping[str, str]) -> ExportedEntry:
-    title = printable(titles.get(file.url if file else address, ""), LONGEST)
+def _entry(heading: str, address: str, path: str, file: PlannedFile | None, title: str) -> ExportedEntry:
     reference = relative(part_name(1), path)
-    return ExportedEntry(heading, reference, title, printable(address, LONGEST), file.timestamp if file else "")
+    return ExportedEntry(
+        heading, reference, printable(title, LONGEST), printable(address, LONGEST), file.timestamp if file else ""
+    )
 
 
 def _part(about: str, entries: list[ExportedEntry], number: int, parts: int) -> Iterator[str]:

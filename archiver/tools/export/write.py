@@ -204,9 +204,9 @@ def write_export(
 
 
 def finish(
-    target: ExportFolder, plan: ExportPlan, seeds: Iterable[str], site: ExportedSite, titles: Mapping[str, str]
+    target: ExportFolder, plan: ExportPlan, seeds: Mapping[str, str], site: ExportedSite, titles: Mapping[str, str]
 ) -> None:
-    """Write the start page and finish the export."""
+    """Write the start page and finish the export. *seeds*: their own titles by URL; "" for one without."""
     for name, content in start_pages(plan, seeds, site, titles):
         target.write(name, [content])
     target.finish()

@@ -15,7 +15,7 @@ import signal
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -79,7 +79,7 @@ class ReplayContents:
     sources: tuple[ReplaySource, ...]
     collection: str  # its name in addresses
     names: tuple[str, ...]  # of the archives; those of further sources, which hold payloads only, are left out
-    seeds: tuple[str, ...]
+    seeds: Mapping[str, str]  # titles that the user gave them, by URL; "" for one without
 
 
 def serve(contents: ReplayContents, port: int, started: Callable[[Served], None]) -> None:
@@ -90,9 +90,9 @@ def serve(contents: ReplayContents, port: int, started: Callable[[Served], None]
     with (
         _ended_by_signals() as ended,
         _working_directory() as config,
-        listed(shown, contents.seeds, config.with_name("pages")) as pages,
+        listed(shown, tuple(contents.seeds), config.with_name("pages")) as pages,
     ):
-        page = StartPage(pages, name, contents.names)
+        page = StartPage(pages, name, contents.names, contents.seeds)
         custom = _configuration(contents.sources, name, config)
         _serve(custom, config, page.wrap, port, ended, lambda at: started(Served(at, name)))
 

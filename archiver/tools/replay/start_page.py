@@ -4,7 +4,7 @@ It is made on this side of pywb and needs no script. Titles and URLs come from a
 link begins with the path of the collection. pywb's own search is one link away.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
@@ -49,6 +49,7 @@ class StartPage:
     pages: PageList
     collection: str
     archives: tuple[str, ...]  # their names
+    seeds: Mapping[str, str] = field(default_factory=dict)  # titles that the user gave seeds, by URL
     _style: str = field(default_factory=lambda: _STYLE.read_text("utf-8"))
 
     def wrap(self, app: Any) -> Any:
@@ -148,7 +149,7 @@ class StartPage:
         for page in self.pages.every():
             if source is not None and source not in page.sources:
                 continue
-            text = f"{page.title} {page.url}".casefold() if wanted else ""
+            text = f"{self.seeds.get(page.url, '')} {page.title} {page.url}".casefold() if wanted else ""
             if all(word in text for word in wanted):
                 if first <= count < first + ROWS:
                     found.append(page)
@@ -157,14 +158,15 @@ class StartPage:
 
     def _row(self, page: ListedPage) -> str:
         address = escape(printable(page.url, LONGEST))
-        title = escape(printable(page.title, LONGEST)) or address
+        named = self.seeds.get(page.url) or page.title
+        title = escape(printable(named, LONGEST)) or address
         newest, older = page.dates[0], page.dates[1:DATES]
         dates = [self._date(page.url, newest, 5)]
         if older:
             rest = "".join(f"<li>{self._date(page.url, date, 8)}</li>" for date in older)
             every = f'<li><a href="{self._link("*", page.url)}">all captures</a></li>' if page.captures > DATES else ""
             dates.append(f"<details><summary>{page.captures:,} captures</summary><ul>{rest}{every}</ul></details>")
-        shown = f'<span class="url">{address}</span>' if page.title else ""
+        shown = f'<span class="url">{address}</span>' if named else ""
         link = f'<a class="title" href="{self._link(newest, page.url)}">{title}</a>'
         return f"<li>{link}{shown}<div>{''.join(dates)}</div></li>\n"
 

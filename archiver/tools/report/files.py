@@ -19,19 +19,20 @@ from archiver.frontier import figures, retry, totals
 from archiver.frontier.connection import Reader
 from archiver.humanize import iso, printable
 from archiver.storage import open_file, replace_file, storage, sync_folder
-from archiver.tools.report import actions, broken_pages, changes, crawl_part, heritrix, html, verdict
+from archiver.tools.report import actions, broken_pages, changes, crawl_part, heritrix, html, seed_problems, verdict
 from archiver.tools.report.crawl_part import CrawlPart
 from archiver.tools.report.report import (
+    CrawlInputs,
     CrawlReport,
     Summary,
     build_report,
+    read_inputs,
     read_summary,
     report_json,
     report_lines,
     summary_json,
     summary_lines,
 )
-from archiver.tools.report.seed_problems import seed_problem
 from archiver.tools.report.tables import FirstRows, Part, Row, read_tables
 from archiver.tools.report.verdict import FindingStyle
 
@@ -55,7 +56,8 @@ def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, n
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
     tables = []
-    shown = _as_shown(found, crawl)
+    inputs = read_inputs(crawl, db)
+    shown = _as_shown(found, crawl, inputs)
     with _open_tables(crawl, db, shown) as (parts, compared):
         for name, head, rows in parts:
             beginning = FirstRows(name, head)
@@ -64,7 +66,7 @@ def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, n
     shown = _with_changes(shown, compared, crawl)
     _write(folder / "summary.txt", (f"{line}\n" for line in summary_lines(shown, shown.style)))
     _write(folder / "summary.json", [json.dumps(summary_json(shown), indent=2, ensure_ascii=False), "\n"])
-    report = build_report(crawl, db, shown, tables, now)
+    report = build_report(crawl, db, shown, tables, inputs, now)
     _write(folder / "report.txt", (f"{line}\n" for line in report_lines(report)))
     _write(folder / "report.json", [as_json(report), "\n"])
     _write(folder / PAGE, html.render(report))
@@ -75,10 +77,11 @@ def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, n
 
 def read_report(crawl: NamedCrawl, db: Reader, found: Summary, now: float) -> CrawlReport:
     """Return the report of *crawl*, with database *db*, without writing files."""
-    shown = _as_shown(found, crawl)
+    inputs = read_inputs(crawl, db)
+    shown = _as_shown(found, crawl, inputs)
     with _open_tables(crawl, db, shown) as (parts, compared):
         tables = list(read_tables(parts))
-    return build_report(crawl, db, _with_changes(shown, compared, crawl), tables, now)
+    return build_report(crawl, db, _with_changes(shown, compared, crawl), tables, inputs, now)
 
 
 def read_part(crawl: NamedCrawl, db: Reader, part: CrawlPart, since: str = "") -> tuple[Reader, Summary]:
@@ -128,9 +131,11 @@ def _with_changes(found: Summary, compared: changes.ChangeReport | None, crawl: 
     )
 
 
-def _as_shown(found: Summary, crawl: NamedCrawl) -> Summary:
-    """Return *found* with commands for *crawl*, and without this machine's paths."""
-    return replace(_without_paths(found, crawl), style=_style(crawl, found))
+def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs) -> Summary:
+    """Return *found* with commands for *crawl* and descriptions of its seeds, and without this machine's paths."""
+    titles = {address: about.title for address, about in inputs.about.items() if about.title}
+    named = replace(found.verdict, titles=titles)
+    return replace(_without_paths(found, crawl), style=_style(crawl, found), about=inputs.about, verdict=named)
 
 
 def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
@@ -190,11 +195,6 @@ def _lost(db: Reader, _found: Summary) -> Iterator[Row]:
         yield each.url, each.reason, each.note, each.via
 
 
-def _seeds(_db: Reader, found: Summary) -> Iterator[Row]:
-    for seed in found.seeds:
-        yield seed.url, seed.state, seed.status or "", seed.followed, seed_problem(seed)
-
-
 def _verdict(_db: Reader, found: Summary) -> Iterator[Row]:
     for finding in found.verdict.findings:
         yield finding.topic, finding.message, verdict.filled(finding.command, found.style)
@@ -211,7 +211,11 @@ def _held(db: Reader, _found: Summary) -> Iterator[Row]:
 
 TABLES: Tables = {
     "verdict": (("topic", "message", "next_command"), _verdict),
-    "seeds": (("seed", "state", "status", "urls_found", "problem"), _seeds),
+    "seeds": (seed_problems.SEED_COLUMNS, lambda _db, found: seed_problems.seed_rows(found.seeds, found.about)),
+    "seed-collections": (
+        seed_problems.COLLECTION_COLUMNS,
+        lambda _db, found: seed_problems.collection_rows(found.seeds, found.about),
+    ),
     "failure-reasons": (actions.COLUMNS, lambda db, found: actions.problem_rows(db, found.style)),
     "broken-pages": (broken_pages.COLUMNS, _broken),
     "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),

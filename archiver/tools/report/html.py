@@ -10,7 +10,6 @@ so that no one leaves the page by mistake. A Content-Security-Policy forbids all
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -127,7 +126,8 @@ def _failed_seeds(summary: Summary) -> str:
         return ""
     command = next((each for each in summary.verdict.findings if each.topic == "seeds" and each.command), None)
     listed = "".join(
-        f"<li><b>{_escape(seed.url, WIDTH)}</b> {_escape(seed_problem(seed), WIDTH)}</li>" for seed in failed[:SEEDS]
+        f"<li><b>{_escape(seed.url, WIDTH)}</b>{_named(summary, seed.url)} {_escape(seed_problem(seed), WIDTH)}</li>"
+        for seed in failed[:SEEDS]
     )
     more = (
         f'<p>{len(failed) - SEEDS:,} more are in <a href="#seeds">the table of seeds</a>.</p>' if failed[SEEDS:] else ""
@@ -137,6 +137,12 @@ def _failed_seeds(summary: Summary) -> str:
         f'<section class="act bad" id="failed-seeds"><h2>{humanize.count(len(failed), "failed seed")}</h2>\n'
         f"<ul>{listed}</ul>{more}{again}</section>\n"
     )
+
+
+def _named(summary: Summary, seed: str) -> str:
+    """Render the title that the user gave *seed*, after its URL; "" if there is none."""
+    about = summary.about.get(seed)
+    return f' <span class="soft">{_escape(about.title, WIDTH)}</span>' if about is not None and about.title else ""
 
 
 def _changes(summary: Summary) -> str:
@@ -295,21 +301,21 @@ def _scrolling(name: str) -> str:
 
 def _inputs(report: CrawlReport) -> str:
     inputs, totals = report.inputs, report.summary.totals
-    entries = [("seeds" if place == 0 else "", seed) for place, seed in enumerate(inputs.seeds)]
+    seeds = [f"{_escape(seed)}{_named(report.summary, seed)}" for seed in inputs.seeds]
     if inputs.more_seeds:
-        entries.append(("", f"and {inputs.more_seeds:,} more"))
-    entries += [("first capture", _format_time(totals.first)), ("last capture", _format_time(totals.last))]
+        seeds.append(f"and {inputs.more_seeds:,} more")
+    named = "".join(f"<dt>{'' if place else 'seeds'}</dt><dd>{seed}</dd>" for place, seed in enumerate(seeds))
+    entries = [("first capture", _format_time(totals.first)), ("last capture", _format_time(totals.last))]
     entries += inputs.settings or ([("settings", inputs.problem or "all defaults")])
     listed = "".join(f"<dt>{_escape(key)}</dt><dd>{_escape(value)}</dd>" for key, value in entries)
     note = "<p>Seeds, dates and non-default settings.</p>"
-    return f'<section id="inputs"><h2>Seeds and settings</h2>\n{note}<dl>{listed}</dl></section>\n'
+    return f'<section id="inputs"><h2>Seeds and settings</h2>\n{note}<dl>{named}{listed}</dl></section>\n'
 
 
 def _without_digests(table: ReportTable) -> ReportTable:
-    """Return *table* without its columns of digests, which a person cannot use."""
-    kept = [place for place, name in enumerate(table.head) if not name.endswith("digest")]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-    return replace(table, head=tuple(table.head[place] for place in kept), rows=rows)
+    """Return *table* without its columns of digests, which a person cannot use, and without columns of nothing."""
+    shown = table.shown
+    return shown.with_columns([place for place, name in enumerate(shown.head) if not name.endswith("digest")])
 
 
 def _table(table: ReportTable) -> Iterator[str]:

@@ -4,14 +4,15 @@ Everything is bounded: the first rows of each table with the number of rows left
 report includes the crawl's inputs from crawl.toml: the seeds and the non-default settings.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from archiver import humanize
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.config.secret_settings import without_secrets
+from archiver.config.seeds import SeedAbout, SeedSetting, descriptions
 from archiver.config.settings import Settings, every_setting, key_of
 from archiver.errors import ConfigError
 from archiver.frontier import figures, totals
@@ -63,6 +64,7 @@ class Summary:
     since: str = ""  # the date of the earlier crawl to compare with; "": the newest one
     compared: str = ""  # when that crawl began
     change_examples: dict[str, tuple[str, ...]] | None = None  # a few URLs for each of `changes`
+    about: Mapping[str, SeedAbout] = field(default_factory=dict)  # descriptions of seeds, by URL
 
     @property
     def headline(self) -> Headline:
@@ -148,8 +150,13 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "compared_with": summary.compared or None,
         "change_examples": summary.change_examples,
         "failures": dict(summary.failures),
-        "seeds": [{**asdict(seed), "problem": seed_problem(seed)} for seed in summary.seeds],
+        "seeds": [_seed_json(seed, summary.about.get(seed.url)) for seed in summary.seeds],
     }
+
+
+def _seed_json(seed: SeedAccount, about: SeedAbout | None) -> dict[str, Any]:
+    """Return the outcome of *seed*; `about` is its description, if it has one, because `note` is that of its URL."""
+    return {**asdict(seed), "problem": seed_problem(seed), **({} if about is None else {"about": asdict(about)})}
 
 
 def ended_json(db: Reader, quotas: Quotas = NO_QUOTAS) -> dict[str, Any]:
@@ -182,6 +189,7 @@ class CrawlInputs:
     more_seeds: int = 0
     settings: tuple[tuple[str, str], ...] = ()  # (key, value) as in crawl.toml, non-default only
     problem: str = ""  # why they are not known
+    about: Mapping[str, SeedAbout] = field(default_factory=dict)  # descriptions of all seeds, by URL
 
 
 def read_inputs(crawl: NamedCrawl, db: Reader) -> CrawlInputs:
@@ -200,11 +208,15 @@ def _inputs(settings: Settings) -> CrawlInputs:
         value = getattr(getattr(settings, part), entry.name)
         if value != getattr(getattr(defaults, part), entry.name):
             kind = entry.metadata["kind"]
+            if entry.name == "seed":  # the descriptions are shown with the seeds
+                value = tuple(SeedSetting(one.url, one.effective) for one in value if one.effective)
             written = [kind.write(one) for one in value] if entry.metadata["many"] else [kind.write(value)]
             if entry.name == "dedup_from":  # without this machine's paths
                 written = [Path(path).name for path in map(str, written)]
-            changed.append((key_of(entry), ", ".join(map(str, written))))
-    return CrawlInputs(settings.seeds[:MAX_SEEDS], max(0, len(settings.seeds) - MAX_SEEDS), tuple(changed))
+            if written:
+                changed.append((key_of(entry), ", ".join(map(str, written))))
+    more = max(0, len(settings.seeds) - MAX_SEEDS)
+    return CrawlInputs(settings.seeds[:MAX_SEEDS], more, tuple(changed), about=descriptions(settings.scope.seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,15 +250,13 @@ class CrawlReport:
 
 
 def build_report(
-    crawl: NamedCrawl, db: Reader, found: Summary, tables: Iterable[ReportTable], now: float
+    crawl: NamedCrawl, db: Reader, found: Summary, tables: Iterable[ReportTable], inputs: CrawlInputs, now: float
 ) -> CrawlReport:
-    """Return the report of *crawl*, with *tables* that were read already."""
+    """Return the report of *crawl*, with *tables* and *inputs* that were read already."""
     name = printable(crawl.title, WIDTH)
     series = plots.read_time_series(db, found.totals)
     problems = tuple(actions.problems(db))
-    return CrawlReport(
-        name, now, found, figures.host_count(db), read_inputs(crawl, db), series, tuple(tables), problems
-    )
+    return CrawlReport(name, now, found, figures.host_count(db), inputs, series, tuple(tables), problems)
 
 
 def report_json(report: CrawlReport) -> dict[str, Any]:

@@ -1,8 +1,34 @@
-"""What is wrong with a seed, in words: for the verdict, and the tables and pages of the report."""
+"""What is wrong with a seed, in words, and the tables of seeds: for the verdict and the report."""
 
+from collections.abc import Iterable, Iterator, Mapping
+
+from archiver.config.seeds import NO_ABOUT, SeedAbout
 from archiver.frontier.totals import SeedAccount
 from archiver.humanize import printable
 from archiver.policy.scope import OUTSIDE
+
+SEED_COLUMNS = ("seed", "state", "status", "urls_found", "problem", "title", "note", "collection")
+COLLECTION_COLUMNS = ("collection", "seeds", "failed", "urls_found")
+
+
+def seed_rows(seeds: Iterable[SeedAccount], about: Mapping[str, SeedAbout]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each of *seeds*; *about* has the descriptions by URL."""
+    for seed in seeds:
+        texts = about.get(seed.url, NO_ABOUT)
+        yield (
+            *(seed.url, seed.state, seed.status or "", seed.followed, seed_problem(seed)),
+            *(texts.title, texts.note, texts.collection),
+        )
+
+
+def collection_rows(seeds: Iterable[SeedAccount], about: Mapping[str, SeedAbout]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each collection of *seeds* by name, then one for seeds without; none if no seed has one."""
+    found: dict[str, list[int]] = {}
+    for seed in seeds:
+        counts = found.setdefault(about.get(seed.url, NO_ABOUT).collection, [0, 0, 0])
+        counts[:] = counts[0] + 1, counts[1] + has_failed(seed), counts[2] + seed.followed
+    if any(found):
+        yield from ((name, *found[name]) for name in sorted(found, key=lambda name: (not name, name.casefold(), name)))
 
 
 def has_failed(seed: SeedAccount) -> bool:

@@ -1,8 +1,8 @@
 """The tables of a report: their titles, their first rows, and how they look as text."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from archiver.humanize import printable
@@ -19,7 +19,14 @@ Part = tuple[str, Row, Iterable[Row]]  # name, column names, and rows to read on
 
 TITLES = {  # title and note of each table
     "verdict": ("Verdict", "How complete the archive is, and which command to run next."),
-    "seeds": ("Seeds", "Each seed: its state and status, the number of URLs found from it, and what went wrong."),
+    "seeds": (
+        "Seeds",
+        "Each seed: its state and status, the number of URLs found from it, what went wrong, and its description.",
+    ),
+    "seed-collections": (
+        "Seeds by collection",
+        "Seeds, failed seeds, and URLs found from them, by the collection that seeds were given.",
+    ),
     "hosts": ("Hosts", "URLs by state, captures and bytes received per host, most captures first."),
     "status-codes": ("Response codes", "Captures per HTTP status. 0 is a response without a status line."),
     "media-types": (
@@ -62,6 +69,9 @@ TITLES = {  # title and note of each table
 }
 
 
+_OPTIONAL = {"seeds": ("title", "note", "collection")}  # columns for which the user need not give anything
+
+
 @dataclass(frozen=True, slots=True)
 class ReportTable:
     """A table, or its first rows."""
@@ -70,6 +80,22 @@ class ReportTable:
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     left_out: int  # rows
+
+    @property
+    def shown(self) -> "ReportTable":
+        """The table without columns for which the user gave nothing."""
+        optional = _OPTIONAL.get(self.name, ())
+        kept = [
+            place
+            for place, name in enumerate(self.head)
+            if name not in optional or any(row[place] for row in self.rows)
+        ]
+        return self.with_columns(kept) if len(kept) < len(self.head) else self
+
+    def with_columns(self, kept: Sequence[int]) -> "ReportTable":
+        """Return the table with only the columns at the places *kept*."""
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, head=tuple(self.head[place] for place in kept), rows=rows)
 
     @property
     def title(self) -> str:
@@ -126,8 +152,9 @@ def is_number(cell: Cell) -> bool:
     return not isinstance(cell, str) or not cell or _NUMBER.fullmatch(cell) is not None
 
 
-def aligned(table: ReportTable, most: int) -> Iterator[str]:
-    """Yield the first *most* rows of *table* as lines of text with aligned columns."""
+def aligned(whole: ReportTable, most: int) -> Iterator[str]:
+    """Yield the first *most* rows of the table *whole* as lines of text with aligned columns."""
+    table = whole.shown
     shown = [tuple(printable(str(cell), TEXT_WIDTH) for cell in row) for row in table.rows[:most]]
     widths = [max(map(len, column)) for column in zip(table.head, *shown, strict=True)]
     numeric = [all(is_number(cell) for cell in column) for column in zip(*table.rows, strict=True)]

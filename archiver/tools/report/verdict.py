@@ -7,8 +7,8 @@ to what, and which command to run next. Names from the network are made harmless
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from shlex import quote
 from typing import Any
@@ -82,6 +82,7 @@ class Verdict:
     views: ViewTotals = NO_VIEWS
     hook_refused: Examples = outcomes.NONE
     hook_failed: Examples = outcomes.NONE
+    titles: Mapping[str, str] = field(default_factory=dict)  # of seeds, by URL; for findings of a report
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -160,9 +161,11 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
     yield Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
     yield from _requisites(verdict)
-    yield from _seeds(verdict.seeds)
+    yield from _seeds(verdict)
     for seed, target, why in verdict.redirected[:MAX_SEEDS]:
-        yield Finding("seeds", f"{printable(seed)} redirects to {printable(target)}: {printable(why)}", trouble=True)
+        yield Finding(
+            "seeds", f"{_named(verdict, seed)} redirects to {printable(target)}: {printable(why)}", trouble=True
+        )
     yield from _hosts(verdict)
     if verdict.forbidden:
         such = f", such as {_short(verdict.forbidden_example)}"
@@ -252,7 +255,14 @@ def _requisites(verdict: Verdict) -> Iterator[Finding]:
     yield Finding("requisites", words, "archiver urls DIR --missing --why", "all missing ones")
 
 
-def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
+def _named(verdict: Verdict, seed: str) -> str:
+    """Return the URL of a *seed*, with its title if that is known."""
+    title = verdict.titles.get(seed, "")
+    return f"{printable(seed)} ({printable(title)})" if title else printable(seed)
+
+
+def _seeds(verdict: Verdict) -> Iterator[Finding]:
+    seeds = verdict.seeds
     failed = [seed for seed in seeds if has_failed(seed)]
     again = " ".join(quote(seed.url) for seed in failed if seed.url.isprintable())
     if len(failed) > MAX_AGAIN or len(again) > LONGEST_AGAIN:
@@ -260,7 +270,7 @@ def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
     for number, seed in enumerate(sorted(seeds, key=lambda seed: not has_failed(seed))[:MAX_SEEDS], 1):
         last = number == min(len(failed), MAX_SEEDS)
         command = f"archiver retry DIR {again}".rstrip() + " && archiver resume DIR" if last else ""
-        words = f"{printable(seed.url)} {seed_problem(seed)}"
+        words = f"{_named(verdict, seed.url)} {seed_problem(seed)}"
         yield Finding("seeds", words, command, "retry" if last else "", trouble=has_failed(seed))
     if len(seeds) > MAX_SEEDS:
         yield Finding("seeds", f"and {len(seeds) - MAX_SEEDS} more; reports/seeds.tsv lists all")

@@ -10,14 +10,14 @@ others as required.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-from urllib.parse import quote
 
+from archiver.config.seeds import SeedAbout
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import DRAFT, replace_file, storage, sync_folder
 from archiver.tools.wacz.contents import (
@@ -41,7 +41,15 @@ from archiver.tools.wacz.pages import (
     Shown,
     format_date,
 )
-from archiver.tools.wacz.zip import PackageWriter, Sign, ZipMember
+from archiver.tools.wacz.zip import (
+    PackagePart,
+    PackageWriter,
+    Sign,
+    ZipMember,
+    describe_parts,
+    describe_relation,
+    describe_seeds,
+)
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import scan
 from archiver.warc.warcinfo import ForgedRecords
@@ -73,36 +81,6 @@ def size_of(warcs: Sequence[PackedWarc]) -> int:
     return sum(warc.size + warc.line_bytes // 2 + ROOM_EACH for warc in warcs)
 
 
-@dataclass(frozen=True, slots=True)
-class PackagePart:
-    """One of several packages."""
-
-    name: str  # of its file
-    digest: str  # of all its bytes
-    size: int
-
-
-def describe_parts(parts: Sequence[PackagePart], title: str, created: str, software: str) -> bytes:
-    """Return the JSON file that describes *parts*, which are in the same folder."""
-    description = {
-        "profile": "multi-wacz-package",
-        "title": title,
-        "created": created,
-        "software": software,
-        "resources": [
-            {"name": part.name, "path": quote(part.name), "hash": part.digest, "bytes": part.size} for part in parts
-        ],
-    }
-    return json.dumps(description, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-
-
-def describe_relation(before: Sequence[PackagePart], names: Sequence[str], number: int) -> dict[str, Any]:
-    """Return what package *number* of *names* says about the others; the hashes of those *before* it are known."""
-    others = [{"filename": part.name, "hash": part.digest} for part in before]
-    others += [{"filename": name} for name in names[number + 1 :]]
-    return {"relation": {"requires": others}}
-
-
 MOST_DAMAGE = 20  # places reported; `verify` reports all
 _PIECE = 1 << 20  # bytes read at once, and between two progress reports
 
@@ -121,6 +99,7 @@ class PackOptions:
     sign: Sign | None = None
     lists: Callable[[PageRow], bool] = lambda _page: True  # tells if a page is listed
     shown: Shown = NOT_SHOWN
+    about: Mapping[str, SeedAbout] = field(default_factory=dict)  # descriptions of seeds by URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +197,13 @@ def pack(
 def _split(options: PackOptions, contents: PackContents) -> list[tuple[PackedWarc, ...]]:
     if options.split is None:
         return [contents.warcs]
-    return split_warcs(contents.warcs, options.split, _beside(contents))
+    return split_warcs(contents.warcs, options.split, _beside(options, contents))
 
 
-def _beside(contents: PackContents) -> int:
-    """Return the bytes for the logs, which compress to less than half."""
-    return sum(path.stat().st_size for _, path in contents.logs) // 2
+def _beside(options: PackOptions, contents: PackContents) -> int:
+    """Return the bytes for the logs and the descriptions of seeds, which compress to less than half."""
+    texts = len(json.dumps(describe_seeds(options.about)).encode("utf-8", "replace")) if options.about else 0
+    return (sum(path.stat().st_size for _, path in contents.logs) + texts) // 2
 
 
 def _digest(path: Path) -> str:
@@ -257,7 +237,7 @@ class _Packing:
         first = warcs[0] == self._contents.warcs[0]
         budget = None
         if options.split is not None and sum(warc.size for warc in warcs) < options.split:  # else nothing is gained
-            fixed = ROOM + size_of(warcs) + (_beside(self._contents) if first else 0)
+            fixed = ROOM + size_of(warcs) + (_beside(options, self._contents) if first else 0)
             budget = max(0, options.split - fixed)
         damage: list[str] = []
         with PageLists(path.parent, budget, text=options.text) as found, ExitStack() as stack:
@@ -272,7 +252,7 @@ class _Packing:
                 package.add(EXTRA_PAGES_FILE, found.others.pieces(), size=found.others.size)
             for place, log in self._contents.logs if first else ():
                 package.add(place, _pieces(log), size=log.stat().st_size)
-            package.finish({**self._metadata(found), **several}, options.sign)
+            package.finish({**self._metadata(found, seeds=first), **several}, options.sign)
             return PackResult(
                 path=path,
                 size=draft.seek(0, 2),
@@ -284,7 +264,7 @@ class _Packing:
                 damage=tuple(damage),
             )
 
-    def _metadata(self, found: PageLists) -> dict[str, Any]:
+    def _metadata(self, found: PageLists, *, seeds: bool) -> dict[str, Any]:
         options, main = self._options, found.main()
         metadata: dict[str, Any] = {"title": options.title}
         if options.description:
@@ -292,6 +272,8 @@ class _Packing:
         metadata |= {"created": options.created, "software": options.software}
         if main is not None:
             metadata |= {"mainPageUrl": main[0], "mainPageDate": format_date(main[1])}
+        if seeds and options.about:
+            metadata["seeds"] = describe_seeds(options.about)
         return metadata
 
     def _warc(self, package: PackageWriter, warc: PackedWarc, found: PageLists) -> list[str]:
@@ -326,8 +308,10 @@ class _Packing:
             self._report(PackProgress(done, self._total, self._file, len(self._contents.warcs)))
 
     def _add(self, pages: Iterable[PageRow], found: PageLists) -> None:
+        about = self._options.about
         for page in filter(self._options.lists, pages):
-            found.add(page)
+            texts = about.get(page.found_from or page.url) if page.seed else None
+            found.add(page if texts is None else replace(page, about=texts))
 
 
 def _index(package: PackageWriter, warcs: Sequence[PackedWarc], contents: PackContents) -> None:

@@ -27,6 +27,7 @@ from isal import isal_zlib
 from archiver import extract
 from archiver.browser.page_info import page_id
 from archiver.collection.payload import stored_exchange
+from archiver.config.seeds import NO_ABOUT, SeedAbout
 from archiver.extract import page_title
 from archiver.extract.exchange import PAGES, charset, charset_of, payload
 from archiver.fetch.spool import MemoryBlock
@@ -46,6 +47,7 @@ _NOTES = 64 << 10  # bytes of a metadata record that are searched for the hop pa
 _NO_CONTENT = frozenset((204, 205, 206))  # a part is not a page
 _HOST = re.compile(r"(?i:https?)://[^/?#]*")
 _PATH = re.compile(rb"^hopsFromSeed:[ \t]*([^\s]{0,2000})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+_SEED = re.compile(rb"^seed:[ \t]*(https?://[^\s]{1,20000})[ \t]*\r?$", re.MULTILINE)
 
 T = TypeVar("T")
 Shown = Callable[[str, int], page_title.PageText | None]  # a page (URL, timestamp) as a browser showed it
@@ -77,6 +79,8 @@ class PageRow:
     title: str = ""
     text: str = ""
     seed: bool = False
+    found_from: str = ""  # the seed that has led here, if that is known
+    about: SeedAbout = NO_ABOUT  # of that seed
 
     @property
     def date(self) -> str:
@@ -89,9 +93,12 @@ class PageRow:
             "id": page_id(self.url, self.timestamp),
             "url": self.url,
             "ts": self.date,
-            "title": self.title or None,
+            "title": self.title or self.about.title or None,
         }
         fields |= {"mime": self.mime or None, "status": self.status or None, "seed": self.seed or None}
+        also = self.about.title if self.title and self.about.title != self.title else ""
+        fields |= {"seedTitle": also or None, "note": self.about.note or None}
+        fields |= {"collection": self.about.collection or None}
         fields |= {"text": self.text or None} if text else {}
         return json.dumps({key: value for key, value in fields.items() if value is not None}).encode() + b"\n"
 
@@ -143,12 +150,14 @@ class PageFinder:
     def _with_metadata(self, record: Record) -> Iterator[PageRow]:
         named = (*record.all("WARC-Concurrent-To"), *record.all("WARC-Refers-To"))
         known = next((name for name in named if name in self._waiting), None)
-        path = _PATH.search(beginning(record.pieces(), _NOTES)) if known is not None else None
+        notes = beginning(record.pieces(), _NOTES) if known is not None else b""
+        path = _PATH.search(notes)
         if known is not None and path is not None:
             page = self._waiting.pop(known)
             last = path[1].decode("latin-1").rstrip(Hop.REDIRECT)[-1:]
             if not last or (page.html and last in (Hop.LINK, Hop.MANIFEST)):
-                yield replace(page, seed=not last)
+                seed = _SEED.search(notes) if not last else None
+                yield replace(page, seed=not last, found_from=seed[1].decode("utf-8", "replace") if seed else "")
 
     def _without_metadata(self, known: str) -> Iterator[PageRow]:
         page = self._waiting.pop(known)

@@ -1,19 +1,22 @@
-"""Write one WACZ file: a ZIP whose members are written in order and hashed on the way.
+"""Write one WACZ file: a ZIP whose members are written in order and hashed on the way; and describe packages.
 
 All members have the same time and permissions, so the same collection gives the same bytes except for dates. Compressed
 data are stored, which random access needs. Members are written in pieces, whatever their size.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import IO, Any, BinaryIO
+from urllib.parse import quote
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from zlib_ng import zlib_ng
 
 from archiver import storage
+from archiver.config.seeds import SeedAbout
 
 VERSION = "1.1.1"
 DATAPACKAGE, DIGEST = "datapackage.json", "datapackage-digest.json"
@@ -25,6 +28,45 @@ _LARGE = 1 << 30  # bytes; larger members get ZIP64 fields
 
 LEVEL = 5  # of zlib-ng: a quarter of the time of zlib's usual level 6, for 2 % more bytes
 _RAW = -15  # deflate without a frame, largest window
+
+
+@dataclass(frozen=True, slots=True)
+class PackagePart:
+    """One of several packages."""
+
+    name: str  # of its file
+    digest: str  # of all its bytes
+    size: int
+
+
+def describe_parts(parts: Sequence[PackagePart], title: str, created: str, software: str) -> bytes:
+    """Return the JSON file that describes *parts*, which are in the same folder."""
+    description = {
+        "profile": "multi-wacz-package",
+        "title": title,
+        "created": created,
+        "software": software,
+        "resources": [
+            {"name": part.name, "path": quote(part.name), "hash": part.digest, "bytes": part.size} for part in parts
+        ],
+    }
+    return json.dumps(description, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def describe_relation(before: Sequence[PackagePart], names: Sequence[str], number: int) -> dict[str, Any]:
+    """Return what package *number* of *names* says about the others; the hashes of those *before* it are known."""
+    others = [{"filename": part.name, "hash": part.digest} for part in before]
+    others += [{"filename": name} for name in names[number + 1 :]]
+    return {"relation": {"requires": others}}
+
+
+def describe_seeds(about: Mapping[str, SeedAbout]) -> list[dict[str, str]]:
+    """Return what a package says about its seeds: those with a description, and only texts that there are."""
+    return [
+        {"url": address, **{key: text for key, text in asdict(texts).items() if text}}
+        for address, texts in about.items()
+    ]
+
 
 Sign = Callable[[str, str], Mapping[str, str]]  # of the hash and date of the package
 
