@@ -13,8 +13,8 @@
     },
 
     // Scroll from the place *from* to the end of the page, at most 20 screens; return the place that was reached.
-    // What scrolls within the page is scrolled at the same time.
-    async scroll(from) {
+    // What scrolls within the page is scrolled at the same time. Each place is shown for *pause* milliseconds.
+    async scroll(from, pause) {
         let y = from
         const within = this.scrollers()
         for (let screens = 0; screens < 20; screens++) {
@@ -25,7 +25,7 @@
                 y += innerHeight
             }
             for (const each of rest) each.scrollBy({ top: each.clientHeight, left: each.clientWidth, behavior: "instant" })
-            await new Promise(after => requestAnimationFrame(() => setTimeout(after, 50)) && setTimeout(after, 500))
+            await new Promise(after => requestAnimationFrame(() => setTimeout(after, pause)) && setTimeout(after, 500))
         }
         return y
     },

@@ -18,6 +18,7 @@ _FILES = resources.files("archiver.browser")
 BEHAVIOURS = _FILES.joinpath("behaviours.js").read_text("utf-8").partition("\n")[2].strip()
 RUNNER = _FILES.joinpath("behavior_files.js").read_text("utf-8").strip()
 MAX_GROWTH = 20  # times that a page may become longer while it is scrolled
+PAUSE, LONG_PAUSE = 50, 250  # milliseconds at a place while scrolling; longer if scripts look at times where it is
 MAX_FRAMES = 20  # of a page, in which behaviors run
 MAX_MESSAGE = 300  # characters of an error
 
@@ -88,6 +89,18 @@ class IsolatedWorld:
         result: dict[str, Any] = ran.get("result", {})
         return result
 
+    async def listens(self, kind: str) -> bool:
+        """Return True if the page's scripts listen to events *kind* of its window or document."""
+        with suppress(DevToolsError):
+            for target in ("window", "document"):
+                found = (await self._devtools.call("Runtime.evaluate", self._session, expression=target))["result"]
+                told = await self._devtools.call(
+                    "DOMDebugger.getEventListeners", self._session, objectId=found["objectId"]
+                )
+                if any(each["type"] == kind for each in told["listeners"]):
+                    return True
+        return False
+
     def interrupt(self) -> None:
         """End the script that runs."""
         self._devtools.send("Runtime.terminateExecution", self._session)
@@ -156,8 +169,9 @@ class Behaviours:
 
     async def scroll(self, reached: int) -> int:
         """Scroll from *reached* to the end, also if the page becomes longer meanwhile; return the place reached."""
+        pause = LONG_PAUSE if await self._world.listens("scroll") else PAUSE
         for _ in range(MAX_GROWTH):
-            reached = int(await self._world.value(f"{BEHAVIOURS}.scroll({reached})", reached))
+            reached = int(await self._world.value(f"{BEHAVIOURS}.scroll({reached}, {pause})", reached))
             if not await self._quiet() or not await self._world.value(f"{BEHAVIOURS}.continues({reached})"):
                 break
         return reached

@@ -204,6 +204,26 @@ def test_a_page_gets_no_more_memory_than_the_limit() -> None:
     assert viewed({PAGE: html(f"<script>{script}</script>")}).title == "enough"
 
 
+REVEALED = """<title>Revealed</title><script>
+let moved = true
+addEventListener("scroll", () => moved = true)
+setInterval(() => {
+    if (!moved) return
+    moved = false
+    for (const each of document.querySelectorAll("div")) {
+        const { top, bottom } = each.getBoundingClientRect()
+        if (top < innerHeight && bottom > 0 && !each.seen) each.seen = fetch("/" + each.id)
+    }
+}, 200)
+</script>""" + "".join(f'<div id=part-{n} style="margin-top: 1500px">{n}</div>' for n in range(6))
+
+
+def test_scripts_that_look_from_time_to_time_see_each_place() -> None:
+    """htmx (`revealed`) looks five times a second which elements are on the screen."""
+    found = viewed({PAGE: html(REVEALED)} | {f"{PAGE}part-{n}": html(str(n)) for n in range(6)})
+    assert {each.url.removeprefix(PAGE) for each in found.answered} == {"", *(f"part-{n}" for n in range(6))}
+
+
 def test_a_page_that_grows_late_is_scrolled_again() -> None:
     """Its next part is asked for at the end of the page, and each part comes later than the scrolling takes."""
     script = """const end = document.getElementById("end")
