@@ -48,7 +48,7 @@ from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, w
 from archiver.cli.watch.beside import WatchRequest, served
 from archiver.cli.watch.metrics import MetricsRequest, metrics_served
 from archiver.collection.layout import Layout
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, recorded_only
 from archiver.collection.named_files import store_uses, vouch
 from archiver.collection.settings_file import put_origins, put_settings, read_origins, read_settings, settings_text
 from archiver.config import toml
@@ -182,6 +182,8 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     own = toml.parse(read, str(layout.settings))
     newest = newest_settings(layout, own)
     settings = with_values(Settings(), {**newest, **given})
+    if settings.warc.recording:
+        raise ConfigError(recorded_only(directory))
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
     check_seed_settings(settings, f"{layout.settings}: ")
@@ -216,8 +218,11 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     machine = machine_of(layout.database)
     read = settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
+    if before.get("recording") and not (request.urls or request.lists):
+        raise ConfigError(recorded_only(directory))
+    kept = {} if before.get("recording") else before  # what a recording needs is not for a crawl
     given = request.given.whole()
-    settings, origins = new_settings(request.urls, request.lists, Source(before, {}), given)
+    settings, origins = new_settings(request.urls, request.lists, Source(kept, {}), given)
     check_named_files(directory, settings, given.values, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from archiver.ask import WITH_BODY
 from archiver.collection.imports import imported_files
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
@@ -36,8 +37,6 @@ from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE
 from archiver.warc.resources import mime_of
 from archiver.warc.warcinfo import ForgedRecords
-
-_WITH_BODY = frozenset(("POST", "PUT"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def _request_of(record: Record) -> _Request | None:
     head, _, body = bytes(block).partition(b"\r\n\r\n")
     first, *rest = head.split(b"\r\n")
     method = first.decode("latin-1").strip().partition(" ")[0]
-    if method.upper() not in _WITH_BODY:
+    if method.upper() not in WITH_BODY:
         return _Request(method, "", None, b"")
     fields: dict[str, str] = {}
     for line in rest:
@@ -239,7 +238,7 @@ def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
         return seen
     if request.method in NEVER_LISTED:
         return replace(seen, listed=None)
-    if request.method.upper() not in _WITH_BODY:
+    if request.method.upper() not in WITH_BODY:
         return seen
     query, looked_up = key_parts(request.method, seen.url, request.content_type, request.length, request.body)
     return replace(seen, listed=seen.listed.with_request(request.method, query, looked_up))

@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from archiver.errors import Failure, FetchError
+from archiver.fetch.http_proxy import AUTHENTICATION_REQUIRED
 from archiver.fetch.spool import Spool
 from archiver.fetch.wire import Wire
 from archiver.http import Framer, WantedBodies
 from archiver.http.body import WHOLE, Extent, UnreadReason
 from archiver.http.head import body_length, may_be_head
-from archiver.model import Exchange, Framing, Truncation
+from archiver.model import Block, Exchange, Framing, Truncation
 
 SLOW_GRACE = 600.0  # seconds before a slow response is judged
 SLOWEST = 1024.0  # bytes a second on average; slower responses are cut then, as a trickle could last forever
@@ -37,6 +38,7 @@ FEW = 16  # … and a response may have this many without waiting
 
 
 Keep = Callable[[str, Framing], Awaitable[str]]  # from URL and head to why the body is not read; "" if it is
+Hear = Callable[[Framing, bytes, bool], Awaitable[None]]  # gets each kept piece of a response, and True with the last
 
 
 class SharedCpu:
@@ -107,6 +109,20 @@ class Bounds:
     bandwidth: int = 0  # bytes a second; 0: no limit
 
 
+@dataclass(frozen=True, slots=True)
+class Particulars:
+    """What only some exchanges need."""
+
+    keep: Callable[[Framing], Awaitable[str]] | None = None  # returns why the body is not read, "" if it is
+    method: str = "GET"
+    upload: Block | None = None  # the end of the request, if it is in a file
+    hear: Hear | None = None  # gets the response while it is read, unless it may belong to another request
+
+
+USUAL = Particulars()
+UPLOAD_CUT = "request-cut"  # remark: the server answered before it had the whole request
+
+
 class Attempt:
     """One request on one connection, and its response."""
 
@@ -116,6 +132,7 @@ class Attempt:
         "_cpu",
         "_extent",
         "_headed",
+        "_hear",
         "_kept",
         "_large",
         "_progress",
@@ -124,6 +141,7 @@ class Attempt:
         "_request",
         "_seen",
         "_spool",
+        "_upload",
         "_wire",
         "framer",
     )
@@ -135,16 +153,15 @@ class Attempt:
         spool: Spool,
         bounds: Bounds,
         beside: tuple[SharedCpu, Progress],
-        keep: Callable[[Framing], Awaitable[str]] | None = None,
+        special: Particulars = USUAL,
     ) -> None:
-        """*keep* returns why the body is not read, "" if it is."""
-        self.framer = Framer()
+        self.framer = Framer(special.method)
         self._wire = wire
         self._request = request
         self._spool = spool
         self._bounds = bounds
         self._cpu, self._progress = beside
-        self._kept = keep
+        self._kept, self._upload, self._hear = special.keep, special.upload, special.hear
         self._large = False
         self._seen = 0  # value of `SharedCpu.small_pieces` when last checked
         self._received = False
@@ -159,6 +176,8 @@ class Attempt:
         clock = time.monotonic()
         try:
             self._wire.send(self._request)
+            if self._upload is not None:
+                await self._send_upload(self._upload)
             await self._receive()
             took = time.monotonic() - clock
             if self.framer.truncated is None:
@@ -194,7 +213,28 @@ class Attempt:
     def _doubtful(self, framing: Framing) -> bool:
         """True if the response may belong to another request, because the connection was used before."""
         other_head = self.disturbed and may_be_head(self.framer.surplus)  # that head may be the real response
-        return self._wire.reused and (other_head or framing.protocol == "http/0.9" or framing.status == LATE)
+        return (self._wire.reused and other_head) or self._foreign(framing)
+
+    def _foreign(self, framing: Framing) -> bool:
+        """True if the head shows that the response may belong to another request."""
+        return self._wire.reused and (framing.protocol == "http/0.9" or framing.status == LATE)
+
+    def _is_heard(self, framing: Framing) -> bool:
+        """True if the response goes on to the client. A challenge of our proxy is for us."""
+        ours = self._wire.forwarded and framing.status == AUTHENTICATION_REQUIRED
+        return not ours and not self._foreign(framing)
+
+    async def _send_upload(self, upload: Block) -> None:
+        """Send the end of the request, until the server answers: it may refuse a body that it has not read."""
+        for piece in upload.pieces():
+            try:
+                if not await self._wire.has_room(self._bounds.timeout):
+                    self._remarks = (UPLOAD_CUT,)
+                    return
+            except TimeoutError:
+                reason = f"the server takes no more of the request within {self._bounds.timeout:g} s"
+                raise FetchError(Failure.TIMEOUT, reason) from None
+            self._wire.send_more(piece)
 
     async def _receive(self) -> None:
         framer, awake, steps = self.framer, self._wire.awake, FramerSteps(self.framer)
@@ -269,6 +309,12 @@ class Attempt:
                 self._cut_with_remark(
                     f"{UnreadReason.UNSTATED}:{self._spool.length} bytes, because the disk is almost full"
                 )
+        if piece and self._hear is not None and framing is not None and self._is_heard(framing):
+            self._wire.pause()
+            try:
+                await self._hear(framing, piece, self.framer.done)
+            finally:
+                self._wire.resume()
 
     def _limit(self, framing: Framing | None) -> tuple[float, str]:
         """Return the maximum length of the block, and the remark for a block that is cut there."""
@@ -286,7 +332,7 @@ class Attempt:
         """Do not read the rest of the body."""
         self.framer.cut(Truncation.LENGTH)
         if remark:
-            self._remarks = (remark,)
+            self._remarks = (*self._remarks, remark)
 
     async def _give_way(self, spent: float) -> None:
         """Let small responses go first while any arrive: a piece of this large one took *spent* seconds of CPU time."""
@@ -317,7 +363,7 @@ class Attempt:
 
     async def _leave(self) -> None:
         """Stop reading: the rest is not wanted."""
-        self._remarks = (self._extent.remark,)
+        self._remarks = (*self._remarks, self._extent.remark)
         await self._cut(Truncation.LENGTH)
 
     async def _cut(self, why: Truncation) -> None:
