@@ -170,7 +170,7 @@ def head_for_client(head: bytes, *, keep: bool) -> bytes:
 
     *keep*: the connection to the client stays open. The other lines, and their order, are as they came.
     """
-    first, *lines = (line.rstrip(b"\r") for line in head.rstrip(b"\r\n").split(b"\n"))
+    first, *lines = (line.rstrip(b"\r") for line in head.strip(b"\r\n").split(b"\n"))
     said = (line.partition(b":")[2] for line in lines if _name_of(line) == "connection")
     named = {word.strip().lower().decode("latin-1") for words in said for word in words.split(b",")}
     dropped = _ONE_CONNECTION | (named - _NOT_TO_BE_NAMED)

@@ -73,11 +73,6 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
 
         make_directory(output)
         clients = Clients(where, authority, rest["max_request_size"])
-        host, bound = where.getsockname()[:2]
-        shown = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
-        result(f"http://{shown}")
-        say(f"archiver: recording into {output}; set {shown} as the proxy for HTTP and HTTPS; Ctrl+C ends it")
-        say(f"archiver: for HTTPS, let the client trust {authority.certificate}; its key stays in that folder")
         ended, last = _run(output, settings, clients, opening, quiet=level < 0)
     return _finish(output, settings, ended, last)
 
@@ -171,6 +166,7 @@ def _run(
     async def run(stop: "StopSignals") -> tuple[ExitCode, "RecordingState"]:
         with handle_signals(stop):
             async with open_recording(directory, settings, clients, opening) as recording:
+                _tell(directory, clients)
                 stopping = asyncio.create_task(stop.stop(recording))
                 try:
                     async with _shown(recording, None if quiet else sys.stderr):
@@ -183,6 +179,15 @@ def _run(
     again = f"archiver record -o {quote(str(directory))}"
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         return runner.run(run(StopSignals(settings.limits.drain_timeout, os._exit, again)))
+
+
+def _tell(directory: Path, clients: "Clients") -> None:
+    """Print where the proxy listens, and what clients must trust."""
+    host, port = clients.where.getsockname()[:2]
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    result(f"http://{shown}")
+    say(f"archiver: recording into {directory}; set {shown} as the proxy for HTTP and HTTPS; Ctrl+C ends it")
+    say(f"archiver: for HTTPS, let the client trust {clients.authority.certificate}; its key stays in that folder")
 
 
 def _finish(directory: Path, settings: "Settings", code: ExitCode, last: "RecordingState") -> ExitCode:

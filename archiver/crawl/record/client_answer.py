@@ -57,7 +57,9 @@ class ClientAnswer:
         self._left = False  # the client gets no more
 
     async def hear(self, framing: Framing, piece: bytes, last: bool) -> None:  # noqa: FBT001  as `Hear` has it
-        """Pass a *piece* on, unless it is the *last*."""
+        """Pass a *piece* on, unless it is the *last*. Nothing is passed on of what is no HTTP."""
+        if not framing.status:
+            return
         if not self.heard:
             self.heard = True
             piece = self._begun(framing, piece)

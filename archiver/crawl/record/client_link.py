@@ -161,6 +161,11 @@ class ClientLink(asyncio.Protocol):
     async def refuse(self, answer: bytes, seconds: float) -> None:
         """Send *answer*, and close when the client has sent the rest or so many *seconds* have passed."""
         self.write(answer)
+        if not self.lost and self._transport is not None:
+            if self._tls is None:
+                self._transport.write_eof()
+            else:
+                self._transport.write(self._tls.farewell())
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self.lost and await self.take(READ, seconds):
