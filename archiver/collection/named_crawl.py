@@ -50,6 +50,14 @@ class NamedCrawl:
         """The name of its folder, if it is an earlier crawl of its collection; else ""."""
         return self.layout.directory.name if self.layout is not None and self.collection is not None else ""
 
+    @property
+    def is_recording(self) -> bool:
+        """True if clients have asked for what it holds, so that there is no queue to go on with."""
+        try:
+            return self.layout is not None and bool(read_settings(self.layout.settings).get("recording"))
+        except ConfigError:  # other commands report it
+            return False
+
     @classmethod
     def in_directory(cls, directory: Path) -> Self:
         """Return the crawl in *directory*."""

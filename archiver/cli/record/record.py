@@ -107,7 +107,7 @@ def _listening(address: str, port: int) -> socket.socket:
         return socket.create_server((name, port), family=family)
     except OSError as error:
         raise ConfigError(
-            f"--port {port}: {error.strerror or error}; choose another one, or 0 for a free one"
+            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or 0 for a free one"
         ) from None
 
 

@@ -1,0 +1,283 @@
+"""A recording is a collection like any other, and a proxy that only its user can use."""
+
+import os
+import ssl
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from archiver.crawl.record.authority import MOST_CONTEXTS, Authority
+from archiver.errors import ConfigError
+from archiver.model import ExitCode
+from fixtures.archives import states
+from fixtures.command import archiver, ended, running
+from fixtures.devtools import command, needs_chromium
+from fixtures.mounts import mounted
+from fixtures.pywb_server import archiver_replay
+from fixtures.rawserver import RawServer, Route
+from fixtures.recording import RecordingProxy, authority_file, body_of, exchanges, recording, rest_of
+from fixtures.sites import PIXEL, ok, page
+
+SCRIPT = """<!doctype html><title>Start</title><img src="/picture.gif"><p id="said">nothing</p><script>
+fetch("/api", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({q: 1})})
+    .then(answer => answer.text()).then(text => { document.getElementById("said").textContent = text })
+</script>"""
+ROUTES: dict[str, Route] = {
+    "/": ok(SCRIPT),
+    "/picture.gif": ok(PIXEL, "image/gif"),
+    "/api": ok("posted and answered", "text/plain"),
+    "/large": ok(bytes(3_000_000), "application/octet-stream"),
+}
+
+
+@pytest.fixture(name="server")
+def a_server() -> Iterator[RawServer]:
+    """Serves the site."""
+    with RawServer(ROUTES) as server:
+        yield server
+
+
+def post(proxy: RecordingProxy, url: str, body: bytes) -> bytes:
+    """Return the answer to a POST of JSON."""
+    host = url.partition("://")[2].partition("/")[0].encode()
+    fields = b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n" % len(body)
+    return proxy.ask(b"POST %b HTTP/1.1\r\nHost: %b\r\n%b\r\n%b" % (url.encode(), host, fields, body))
+
+
+@pytest.fixture(name="recorded")
+def a_recording(server: RawServer, tmp_path: Path) -> Path:
+    """A recording of a page, and of what its script sends."""
+    with recording(tmp_path / "c") as proxy:
+        for target in ("/", "/picture.gif"):
+            proxy.get(server.url(target))
+        post(proxy, server.url("/api"), b'{"q":1}')
+        proxy.end()
+    return tmp_path / "c"
+
+
+@pytest.mark.replay
+def test_pywb_replays_a_page_and_what_its_script_posts(server: RawServer, recorded: Path) -> None:
+    with archiver_replay(recorded) as wayback:
+        assert wayback.get(server.url("/")).body == SCRIPT.encode()
+        assert wayback.get(server.url("/picture.gif")).body == PIXEL
+        address = wayback.address(server.url("/api"), "mp_")
+        sent = ("curl", "-s", "-H", "Content-Type: application/json", "-d", '{"q":1}', address)
+        assert subprocess.run(sent, capture_output=True, check=True).stdout == b"posted and answered"
+
+
+def test_the_commands_that_look_know_a_recording(server: RawServer, recorded: Path) -> None:
+    where = recorded.parent
+    for words, shown in (
+        (("status", "c"), "3 archived"),
+        (("report", "c"), "3 pages: 3 ok"),
+        (("ls", "c"), server.url("/picture.gif")),
+        (("urls", "c"), server.url("/api")),
+        (("get", "c", server.url("/")), "<title>Start</title>"),
+        (("explain", "c", server.url("/")), "archived"),
+        (("verify", "c"), "0 faults, 0 warnings"),
+        (("index", "c"), "lines in"),
+        (("rebuild", "c"), "archiver record -o c"),
+        (("verify", "c"), "0 faults, 0 warnings"),
+        (("pack", "c", "-o", "c.wacz"), "share the package only with"),
+        (("status", "c"), "3 archived"),
+    ):
+        ran = archiver(*words, cwd=where)
+        assert (ran.returncode, shown in ran.stdout + ran.stderr) == (0, True), (words, ran)
+        assert "archiver resume" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("resume", "c"), ("recrawl", "c"), ("retry", "c"), ("add", "c", "http://x.test/"), ("pause", "c")]
+)
+def test_what_needs_a_queue_says_what_to_do_instead(recorded: Path, words: tuple[str, ...]) -> None:
+    ran = archiver(*words, cwd=recorded.parent)
+    assert ran.returncode == ExitCode.USAGE
+    assert "c holds a recording, which has no queue; to record more: archiver record -o c" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_crawl_into_the_same_collection_sets_the_recording_aside(server: RawServer, recorded: Path) -> None:
+    ran = archiver(
+        *("crawl", "--since", "c", server.url("/"), "--rate", "0", "--probe", "off", "--min-free-disk", "0"),
+        cwd=recorded.parent,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "recording = false" in (recorded / "crawl.toml").read_text()
+    assert archiver("verify", "c", cwd=recorded.parent).returncode == 0
+    refused = archiver("record", "-o", "c", cwd=recorded.parent)
+    assert refused.returncode == ExitCode.USAGE
+    assert "c holds a crawl, and a recording needs a collection of its own" in refused.stderr
+
+
+def test_a_second_process_does_not_record_into_the_same_collection(tmp_path: Path) -> None:
+    with recording(tmp_path / "c"):
+        ran = archiver("record", "-o", "c", "--port", "0", cwd=tmp_path)
+    assert ran.returncode == ExitCode.USAGE
+    assert "c is in use by" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "-o is missing"),
+        (("-o", "c", "--host", "0.0.0.0"), "--host 0.0.0.0: the proxy serves this machine only"),
+        (("-o", "c", "--host", "example.org"), "the proxy serves this machine only"),
+        (("-o", "c", "--ca", "c/ca"), "--ca c/ca: it is inside the collection"),
+        (("-o", "c", "--port", "{taken}"), "Address already in use; choose another one, or 0 for a free one"),
+        (("-o", "c", "--max-request-size", "much"), "--max-request-size: "),
+        (("-o", "file"), "file is not a directory"),
+    ],
+)
+def test_a_wrong_option_gets_a_line_and_nothing_is_written(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+    (tmp_path / "file").touch()
+    with RawServer({}) as taken:
+        ran = archiver("record", *(word.format(taken=taken.port) for word in words), cwd=tmp_path)
+    assert (ran.returncode, ran.stderr.count("\n")) == (ExitCode.USAGE, 1), ran.stderr
+    assert reason in ran.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_the_key_stays_with_its_user(tmp_path: Path) -> None:
+    folder = tmp_path / "ca"
+    first, second = Authority(folder), Authority(folder)
+    assert first.pem == second.pem == (folder / "ca.pem").read_text()
+    assert stat.S_IMODE((folder / "authority.pem").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "PRIVATE" not in (folder / "ca.pem").read_text()
+    (folder / "authority.pem").chmod(0o644)
+    with pytest.raises(ConfigError, match="others may read this key"):
+        Authority(folder)
+    (folder / "authority.pem").write_text("no key")
+    (folder / "authority.pem").chmod(0o600)
+    with pytest.raises(ConfigError, match="no key with its certificate"):
+        Authority(folder)
+
+
+@pytest.mark.parametrize("host", ["example.org", "xn--bcher-kva.example", "a_b.example", "127.0.0.1", "[::1]"])
+def test_the_certificate_of_a_host_is_for_that_host_alone(tmp_path: Path, host: str) -> None:
+    authority = Authority(tmp_path / "ca")
+    _shake_hands(authority, host, host)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        _shake_hands(authority, host, "other.example")
+
+
+def _shake_hands(authority: Authority, host: str, expected: str) -> None:
+    trusting = ssl.create_default_context(cadata=authority.pem)
+    trusting.verify_flags |= ssl.VERIFY_X509_STRICT
+    one, other, back, forth = (ssl.MemoryBIO() for _ in range(4))
+    server = authority.context(host).wrap_bio(one, other, server_side=True)
+    client = trusting.wrap_bio(back, forth, server_hostname=expected.strip("[]"))
+    for _ in range(4):
+        for side, sent, received in ((client, forth, one), (server, other, back)):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+            received.write(sent.read())
+    assert client.version() == "TLSv1.3"
+
+
+def test_few_certificates_are_kept(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    kept = authority.context("0.example")
+    assert authority.context("0.example") is kept
+    for number in range(MOST_CONTEXTS):
+        authority.context(f"{number + 1}.example")
+    assert authority.context("0.example") is not kept
+
+
+def test_the_certificate_is_printed(tmp_path: Path) -> None:
+    ran = archiver("record", "--print-ca", cwd=tmp_path)
+    assert ran.stdout == authority_file().read_text()
+    assert f"the certificate is also in {authority_file()}" in ran.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_authority_that_cannot_be_written_gets_a_line(tmp_path: Path) -> None:
+    (tmp_path / "ca").mkdir(mode=0o500)
+    ran = archiver("record", "-o", "c", "--ca", "ca", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr.count("\n")) == (ExitCode.STORAGE, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "size", "target"), [("archive", "64k", "/random"), ("spool", "100k", "/random"), ("logs", "4k", "/")]
+)
+def test_a_full_disk_is_seen_by_the_client(tmp_path: Path, folder: str, size: str, target: str) -> None:
+    random = {"/random": ok(os.urandom(1_000_000), "application/octet-stream"), "/": ok(page("Start"))}
+    directory = tmp_path / "c"
+    with RawServer(random) as server, mounted(directory / folder, size), recording(directory) as proxy:
+        seen, whole = b"", 0
+        for number in range(200):
+            seen = proxy.get(server.url(target), b"X-N: %d\r\n" % number)
+            whole = whole or (1_000_000 if target == "/random" else len(body_of(seen)))
+            if not seen.startswith(b"HTTP/1.1 200 ") or len(body_of(seen)) < whole:
+                break
+        if seen.startswith(b"HTTP/1.1 503 "):
+            assert b"is not recorded: " in seen
+            assert b"is full: " in seen
+        else:
+            assert len(body_of(seen)) < whole  # the answer had begun: it breaks off
+        if folder != "spool":  # which holds only what is under way
+            code, err = ended(proxy.process)
+            assert code == ExitCode.STORAGE, err
+            assert "is full: " in err
+        else:
+            assert proxy.get(server.url("/")).startswith(b"HTTP/1.1 200 ")
+            proxy.end()
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_a_browser_is_recorded_and_replayed(tmp_path: Path) -> None:
+    with RawServer(ROUTES, tls=True) as server:
+        (tmp_path / "server.pem").write_bytes(server.authority)
+        with recording(tmp_path / "c", "--ca-file", "server.pem") as proxy:
+            shown = _browse(tmp_path, server.url("/"), proxy)
+            proxy.end()
+        assert "posted and answered" in shown
+        asked = {(row.method, row.target) for row in server.log}
+    stored = {each.request.split(b" HTTP/")[0].decode() for each in exchanges(tmp_path / "c")}
+    assert {("GET", "/"), ("GET", "/picture.gif"), ("POST", "/api")} <= asked
+    assert {f"{method} {target}" for method, target in asked} <= stored
+    assert archiver("verify", "c", cwd=tmp_path).returncode == 0
+    with archiver_replay(tmp_path / "c") as wayback:
+        assert "posted and answered" in _browse(tmp_path, wayback.address(server.url("/"), "mp_"), None)
+
+
+def _browse(folder: Path, url: str, proxy: RecordingProxy | None) -> str:
+    """Return the page at *url* as Chromium shows it, through *proxy* with trust in its authority."""
+    name = command()
+    assert name is not None
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={folder / 'profile'}"]
+    if proxy is not None:
+        pin = subprocess.run(["bash", "-c", PIN], input=authority_file().read_bytes(), capture_output=True, check=True)
+        flags += [f"--proxy-server={proxy.address}", "--proxy-bypass-list=<-loopback>"]
+        flags += [f"--ignore-certificate-errors-spki-list={pin.stdout.decode().strip()}"]
+    words = [name, *flags, "--virtual-time-budget=10000", "--dump-dom", url]
+    return subprocess.run(words, capture_output=True, text=True, timeout=200, check=True).stdout
+
+
+PIN = "openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64"
+
+
+def test_a_client_that_leaves_in_a_handshake_does_no_harm(server: RawServer, tmp_path: Path) -> None:
+    with recording(tmp_path / "c") as proxy:
+        for begun in (b"\x16", b"\x16\x03\x01\x00\x05hello", b""):
+            with closing(proxy.tunnel("127.0.0.1:443")) as client:
+                client.sendall(begun)
+                client.shutdown(1)
+                rest_of(client)
+        assert proxy.get(server.url("/picture.gif")).endswith(PIXEL)
+        proxy.end()
+    assert set(states(tmp_path / "c")) == {server.url("/picture.gif")}
+
+
+def test_an_early_signal_ends_it_in_order(tmp_path: Path) -> None:
+    with running("record", "-o", "c", "--port", "0", "--min-free-disk", "0", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(2)
+        assert ended(process)[0] == ExitCode.DONE
