@@ -1,5 +1,6 @@
 """A recording is a collection like any other, and a proxy that only its user can use."""
 
+import asyncio
 import os
 import ssl
 import stat
@@ -14,6 +15,7 @@ from archiver.crawl.record.authority import MOST_CONTEXTS, Authority
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.archives import states
+from fixtures.browser import opened
 from fixtures.command import archiver, ended, running
 from fixtures.devtools import command, needs_chromium
 from fixtures.mounts import mounted
@@ -243,19 +245,32 @@ def test_a_browser_is_recorded_and_replayed(tmp_path: Path) -> None:
     assert {("GET", "/"), ("GET", "/picture.gif"), ("POST", "/api")} <= asked
     assert {f"{method} {target}" for method, target in asked} <= stored
     assert archiver("verify", "c", cwd=tmp_path).returncode == 0
-    with archiver_replay(tmp_path / "c") as wayback:
-        assert "posted and answered" in _browse(tmp_path, wayback.address(server.url("/"), "mp_"), None)
+    assert asyncio.run(_replayed(tmp_path, server.url("/"))) == "posted and answered"
 
 
-def _browse(folder: Path, url: str, proxy: RecordingProxy | None) -> str:
-    """Return the page at *url* as Chromium shows it, through *proxy* with trust in its authority."""
+async def _replayed(folder: Path, url: str) -> str:
+    """Return what the script of the page at *url* has written into it, in a replay."""
+    with archiver_replay(folder / "c") as wayback:
+        async with opened(folder / "replay") as page:
+            await page.go(wayback.address(url))
+            frame = await page.shown(f"mp_/{url}")
+            return str(await page.within(frame, "document.getElementById('said').textContent"))
+
+
+def _browse(folder: Path, url: str, proxy: RecordingProxy) -> str:
+    """Return the page at *url* as Chromium shows it through *proxy*, whose authority it trusts."""
     name = command()
     assert name is not None
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={folder / 'profile'}"]
-    if proxy is not None:
-        pin = subprocess.run(["bash", "-c", PIN], input=authority_file().read_bytes(), capture_output=True, check=True)
-        flags += [f"--proxy-server={proxy.address}", "--proxy-bypass-list=<-loopback>"]
-        flags += [f"--ignore-certificate-errors-spki-list={pin.stdout.decode().strip()}"]
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    pin = subprocess.run(["bash", "-c", PIN], input=authority_file().read_bytes(), capture_output=True, check=True)
+    flags += [f"--proxy-server={proxy.address}", "--proxy-bypass-list=<-loopback>"]
+    flags += [f"--ignore-certificate-errors-spki-list={pin.stdout.decode().strip()}"]
     words = [name, *flags, "--virtual-time-budget=10000", "--dump-dom", url]
     return subprocess.run(words, capture_output=True, text=True, timeout=200, check=True).stdout
 

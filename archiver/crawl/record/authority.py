@@ -99,7 +99,7 @@ class Authority:
             Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
         ).decode()
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(key + _pem(self._certificate_of(host, now)))
+            file.write(key + _pem(self._certificate_of(host, now)) + self.pem)  # for clients that trust it by its key
             file.flush()
             context.load_cert_chain(file.name, password=password)
         return context
