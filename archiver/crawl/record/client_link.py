@@ -6,7 +6,9 @@ must be seen before it is known what they are.
 """
 
 import asyncio
+import socket
 import ssl
+import struct
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, cast
@@ -14,6 +16,7 @@ from typing import Any, cast
 HIGH_WATER = 256 << 10  # bytes that were received and not read; then the client has to wait
 UNSENT = 1 << 20  # bytes that the system has not taken; then we wait
 READ = 64 << 10
+RESET = struct.pack("ii", 1, 0)  # lingers for no time: what was not sent is dropped
 
 
 class ClientLink(asyncio.Protocol):
@@ -143,7 +146,13 @@ class ClientLink(asyncio.Protocol):
         """Send *data*, or nothing if the client has left."""
         if self.lost or self._transport is None:
             return
-        self._transport.write(data if self._tls is None else self._tls.sealed(data))
+        if self._tls is None:
+            self._transport.write(data)
+        elif self._tls.shaken:
+            try:
+                self._transport.write(self._tls.sealed(data))
+            except ssl.SSLError:  # the client has ended TLS, or broken it
+                self.abort()
 
     async def has_room(self, timeout: float) -> bool:  # noqa: ASYNC109  as above
         """Wait until the client has taken nearly all; return False if it has left or needs longer than *timeout*."""
@@ -180,8 +189,10 @@ class ClientLink(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once, so that the client sees an incomplete answer."""
-        if self._transport is not None:
+        """Reset the connection, so that the client sees an incomplete answer whatever ends it."""
+        if self._transport is not None and not self._lost:
+            if (place := self._transport.get_extra_info("socket")) is not None:
+                place.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             self._transport.abort()
 
     def cancel(self) -> None:

@@ -85,6 +85,7 @@ class RecordingProxy:
         self._draining = False
         self._quiet = asyncio.Event()  # no client is left
         self._warned: set[str] = set()
+        self._turned_away = 0  # clients that are told that there are too many
 
     @property
     def active(self) -> int:
@@ -116,8 +117,7 @@ class RecordingProxy:
 
     async def _serve(self, link: ClientLink) -> None:
         if self._draining or len(self._links) >= self._limits.connections:
-            link.write(own_answer(503, f"more than {self._limits.connections} connections"))
-            link.close()
+            await self._turn_away(link)
             return
         self._links.add(link)
         try:
@@ -136,6 +136,19 @@ class RecordingProxy:
             link.close()
             self._links.discard(link)
             self._quiet.set()
+
+    async def _turn_away(self, link: ClientLink) -> None:
+        """Say that there are too many clients, or nothing if too many are being told."""
+        if self._draining or self._turned_away >= self._limits.connections:
+            link.abort()
+            return
+        self._turned_away += 1
+        try:
+            await link.refuse(own_answer(503, f"more than {self._limits.connections} connections"), LINGER)
+        except asyncio.CancelledError:
+            link.abort()
+        finally:
+            self._turned_away -= 1
 
     async def _requests(self, link: ClientLink, tunnel: str) -> None:
         """Answer the requests on *link*, which leads to the origin *tunnel* if that is not empty."""

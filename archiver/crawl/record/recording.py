@@ -20,7 +20,7 @@ from archiver.crawl.record.proxy import ProxyLimits, RecordingProxy
 from archiver.crawl.record.recorder import RecordedSoFar, Recorder
 from archiver.crawl.rules import NOTHING_MORE
 from archiver.crawl.stats import CrawlEnding
-from archiver.errors import ArchiveError
+from archiver.errors import ArchiveError, first_error
 from archiver.fetch.private_networks import AddressGuard
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
@@ -77,10 +77,11 @@ class Recording:
         await self._frontier.begin_run(self._clock.now())
         try:
             await self._run()
-        except Exception as error:
+        except BaseExceptionGroup as group:
+            error = first_error(group)
             with suppress(ArchiveError):  # the database may be what failed
                 await self._frontier.end_run(ExitCode.BUG, str(error), self._clock.now())
-            raise
+            raise error from group
         ending = CrawlEnding(ExitCode.DONE, "done")
         if self._cut:
             ending = CrawlEnding(ExitCode.STOPPED, "requests under way were cut, and are not recorded")
