@@ -16,7 +16,7 @@ from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.archives import states
 from fixtures.browser import opened
-from fixtures.command import archiver, ended, running
+from fixtures.command import ROOT, archiver, ended, running
 from fixtures.devtools import command, needs_chromium
 from fixtures.mounts import mounted
 from fixtures.pywb_server import archiver_replay
@@ -24,6 +24,7 @@ from fixtures.rawserver import RawServer, Route
 from fixtures.recording import RecordingProxy, authority_file, body_of, exchanges, recording, rest_of
 from fixtures.sites import PIXEL, ok, page
 
+HOW_TO = ROOT / "docs" / "how-to" / "record-with-a-browser.md"
 SCRIPT = """<!doctype html><title>Start</title><img src="/picture.gif"><p id="said">nothing</p><script>
 fetch("/api", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({q: 1})})
     .then(answer => answer.text()).then(text => { document.getElementById("said").textContent = text })
@@ -296,3 +297,16 @@ def test_an_early_signal_ends_it_in_order(tmp_path: Path) -> None:
         process.stdout.readline()
         process.send_signal(2)
         assert ended(process)[0] == ExitCode.DONE
+
+
+def test_the_client_of_the_how_to_page_is_recorded(tmp_path: Path) -> None:
+    line = next(line for line in HOW_TO.read_text().splitlines() if line.startswith("curl "))
+    (tmp_path / "ca.pem").write_text(archiver("record", "--print-ca", cwd=tmp_path).stdout)
+    with RawServer(ROUTES, tls=True) as site:
+        (tmp_path / "server.pem").write_bytes(site.authority)
+        with recording(tmp_path / "visit", "--ca-file", "server.pem") as proxy:
+            words = line.replace("http://127.0.0.1:8088", proxy.address).replace("https://example.org/", site.url("/"))
+            asked = subprocess.run(words.split(), cwd=tmp_path, capture_output=True, check=True)
+            assert asked.stdout == SCRIPT.encode()
+            proxy.end()
+    assert [each.url for each in exchanges(tmp_path / "visit")] == [site.url("/")]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from archiver.crawl.record.recording import Clients, Recording, RecordingState
 
 PORT = 8088
+BACKLOG = 100  # clients that wait to be accepted
 LARGEST_REQUEST = 100 * 10**6  # bytes of a body
 PERIOD = 0.5  # seconds between two looks at the recording
 LINE_EVERY = 10.0  # seconds between two lines in a pipe
@@ -91,7 +92,7 @@ def _authority(folder: Path | None, output: Path | None) -> "Authority":
 
 
 def _listening(address: str, port: int) -> socket.socket:
-    """Return a socket that listens on this machine only. The proxy asks for no password, so others may not use it."""
+    """Return a socket for clients on this machine only. The proxy asks for no password, so others may not use it."""
     name = "127.0.0.1" if address == "localhost" else address.strip("[]")
     try:
         is_local = ip_address(name).is_loopback
@@ -102,13 +103,17 @@ def _listening(address: str, port: int) -> socket.socket:
             f"--host {printable(address, 100)}: the proxy serves this machine only (127.0.0.1, ::1 or localhost), for "
             "others could reach any site through it; to use it from elsewhere: ssh -L"
         )
+    where = socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET)
     try:
-        family = socket.AF_INET6 if ":" in name else socket.AF_INET
-        return socket.create_server((name, port), family=family)
+        if os.name == "posix":
+            where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        where.bind((name, port))  # it listens as soon as the collection is open
     except OSError as error:
+        where.close()
         raise ConfigError(
             f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or 0 for a free one"
         ) from None
+    return where
 
 
 def _prepared(directory: Path, given: dict[str, Any]) -> tuple["Settings", "Opening"]:
@@ -166,6 +171,7 @@ def _run(
     async def run(stop: "StopSignals") -> tuple[ExitCode, "RecordingState"]:
         with handle_signals(stop):
             async with open_recording(directory, settings, clients, opening) as recording:
+                clients.where.listen(BACKLOG)
                 _tell(directory, clients)
                 stopping = asyncio.create_task(stop.stop(recording))
                 try:
@@ -315,6 +321,6 @@ COMMAND = define_command(
         *verbosity_options(),
     ],
     ("archiver record -o visit", "then set 127.0.0.1:8088 as the proxy of a browser"),
-    ("archiver record --print-ca > ca.pem", "the certificate to import into the browser"),
-    ("curl -x http://127.0.0.1:8088 --cacert ca.pem https://example.org/", "record one URL"),
+    ("archiver record -o visit --allow-private wiki.intranet", "record a host of your own network"),
+    ("archiver record --print-ca", "the certificate to import into the browser"),
 )

@@ -41,7 +41,7 @@ def recording_settings(given: dict[str, Any]) -> Settings:
 class Clients:
     """Where clients are served, and by whose authority."""
 
-    where: socket.socket  # it listens
+    where: socket.socket  # bound to the address of the proxy
     authority: Authority
     largest: int  # bytes of the body of a request
 
