@@ -177,7 +177,7 @@ class IndexedRecord(NamedTuple):
 def is_shown(capture: Capture | Resource) -> bool:
     """Return True if an index lists *capture*."""
     ask = None if isinstance(capture, Resource) else capture.ask
-    return ask is None or ask.method not in NEVER_LISTED
+    return ask is None or ask.method not in NEVER_LISTED | NOT_REPLAYED
 
 
 def capture_line(capture: Capture | Resource, filename: str) -> bytes:
@@ -239,8 +239,8 @@ def _host(origin: str) -> str:
     return f"{reversed_host}{ending})"
 
 
-# Methods whose responses would hide those to GET, because they are looked up by the URL alone.
-NEVER_LISTED = frozenset(("HEAD", "OPTIONS", "DELETE", "PATCH", "TRACE"))
+NEVER_LISTED = frozenset(("HEAD", "OPTIONS"))  # methods whose empty responses would hide those to GET
+NOT_REPLAYED = frozenset(("DELETE", "PATCH"))  # in files of ours: theirs would too, and cdxj-indexer lists them
 
 _LISTED = frozenset(("response", "revisit", "resource", "metadata"))
 _IN_HTTP = frozenset(("response", "revisit", "request"))

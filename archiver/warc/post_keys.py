@@ -153,6 +153,12 @@ def asked_of(target: str, request: bytes, named: Collection[str] = ()) -> Ask:
     return Ask(target, content_type, body, fields)
 
 
+def recorded_url(ask: Ask) -> str:
+    """Return the URL by which a recorded *ask* is known to the frontier: without what was sent, which may be secret."""
+    method = f"{ask.target}{'&' if '?' in ask.target else '?'}{METHOD}{ask.method}"
+    return url.canonical(method) or ask.target if ask.posts else ask.target
+
+
 def recorded_ask(target: str, request: bytes) -> Ask:
     """Return what a client has sent to *target* as *request*; of the body only the part that keys depend on."""
     head, _, body = request.partition(b"\r\n\r\n")

@@ -1,6 +1,7 @@
 """A recording is a collection like any other, and a proxy that only its user can use."""
 
 import asyncio
+import gzip
 import os
 import ssl
 import stat
@@ -310,3 +311,35 @@ def test_the_client_of_the_how_to_page_is_recorded(tmp_path: Path) -> None:
             assert asked.stdout == SCRIPT.encode()
             proxy.end()
     assert [each.url for each in exchanges(tmp_path / "visit")] == [site.url("/")]
+
+
+def test_what_a_form_sends_is_in_the_records_and_the_index_alone(server: RawServer, tmp_path: Path) -> None:
+    with recording(tmp_path / "c") as proxy:
+        for word in (b"first", b"hunter2"):
+            assert post(proxy, server.url("/api?a"), b'{"password":"%b"}' % word).startswith(b"HTTP/1.1 404 ")
+        proxy.kill()
+    with recording(tmp_path / "c") as proxy:
+        proxy.end()
+    assert states(tmp_path / "c") == {server.url("/api?a&__wb_method=POST"): "archived"}
+    assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o700
+    found = {path for path in (tmp_path / "c").rglob("*") if path.is_file() and b"hunter2" in content(path)}
+    assert {path.parent.name for path in found} == {"archive", "indexes"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.parent.name == "archive"} == {0o600}
+
+
+def content(path: Path) -> bytes:
+    """Return what is in the file at *path*."""
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH", "OPTIONS"])
+def test_no_replay_shows_what_no_page_shows(server: RawServer, tmp_path: Path, method: str) -> None:
+    url, host = server.url("/picture.gif"), f"127.0.0.1:{server.port}"
+    with recording(tmp_path / "c") as proxy:
+        answer = proxy.ask(f"{method} {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        assert answer.endswith(PIXEL)
+        proxy.end()
+    for _ in range(2):
+        assert url not in (tmp_path / "c" / "indexes" / "index.cdxj").read_text()
+        assert "0 faults, 0 warnings" in archiver("verify", "c", cwd=tmp_path).stdout
+        archiver("index", "c", cwd=tmp_path)

@@ -72,7 +72,10 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         from archiver.cli.directory import make_directory
         from archiver.crawl.record.recording import Clients
 
+        new = not output.exists()
         make_directory(output)
+        if new:
+            output.chmod(0o700)  # the index holds what forms have sent, so that a replay finds the responses
         clients = Clients(where, authority, rest["max_request_size"])
         ended, last = _run(output, settings, clients, opening, quiet=level < 0)
     return _finish(output, settings, ended, last)

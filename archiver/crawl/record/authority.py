@@ -98,10 +98,10 @@ class Authority:
         key = self._host_key.private_bytes(
             Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
         ).decode()
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(key + _pem(self._certificate_of(host, now)) + self.pem)  # for clients that trust it by its key
-            file.flush()
-            context.load_cert_chain(file.name, password=password)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / KEY
+            file.write_text(key + _pem(self._certificate_of(host, now)) + self.pem)  # some trust it by its key
+            context.load_cert_chain(file, password=password)
         return context
 
     def _certificate_of(self, host: str, now: datetime) -> Any:

@@ -304,6 +304,8 @@ def _target(request: RequestHead, tunnel: str) -> _Target:
     if address is None:
         raise RequestFault(400, "the URL of the request cannot be read")
     scheme = address.partition("://")[0]
-    if request.host and url.canonical(f"{scheme}://{request.host}/") != f"{url.origin(address)}/":
+    if "@" in request.host or (
+        request.host and url.canonical(f"{scheme}://{request.host}/") != f"{url.origin(address)}/"
+    ):
         raise RequestFault(400, "the Host of the request is not that of its URL")
     return _Target(address, path)

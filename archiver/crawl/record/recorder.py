@@ -23,7 +23,7 @@ from archiver.fetch.client import ClientRequest, Fetcher
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Block, Claim, Exchange, Hop, Links
 from archiver.policy import scope
-from archiver.warc.post_keys import MAX_BODY, asked_url, recorded_ask
+from archiver.warc.post_keys import MAX_BODY, recorded_ask, recorded_url
 
 SHOWN = 200  # characters of a URL in the log
 GATEWAY_TIMEOUT, BAD_GATEWAY, UNAVAILABLE, FORBIDDEN = 504, 502, 503, 403
@@ -238,5 +238,5 @@ def _claim(asked: ClientRequest) -> Claim:
     """Return the claim of a request: each one is a beginning, because nothing but a person led to it."""
     sent = asked.request + (b"" if asked.upload is None else asked.upload.head(MAX_BODY))
     ask = None if asked.method == GET else recorded_ask(asked.address, sent)
-    address = asked.address if ask is None else asked_url(ask) or asked.address
+    address = asked.address if ask is None else recorded_url(ask)
     return Claim(0, address, 0, Hop.LINK, "", 0, 0, 0, priority=scope.priority("", 0), ask=ask)

@@ -29,7 +29,7 @@ from archiver.model import (
     Truncation,
 )
 from archiver.warc.members import DamagedRecord
-from archiver.warc.post_keys import asked_of, asked_url, recorded_ask
+from archiver.warc.post_keys import asked_of, asked_url, recorded_ask, recorded_url
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE, VisitMetadata, parse_date, profile_of, says_all, target_of
 from archiver.warc.resources import resource_of
@@ -260,12 +260,12 @@ def _found(
     if not address:
         raise ValueError("it has no WARC-Target-URI")
     ask = None
-    if ASKED_BY_CLIENT in exchange.notes or ASKED_BY_SCRIPT in exchange.notes:
-        by_script = ASKED_BY_SCRIPT in exchange.notes
-        names = named_headers(exchange.notes)
-        ask = asked_of(address, question[1], names) if by_script else recorded_ask(address, question[1])
+    if ASKED_BY_CLIENT in exchange.notes:
+        ask = recorded_ask(address, question[1]).bare()
+        address = recorded_url(ask)
+    elif ASKED_BY_SCRIPT in exchange.notes:
+        ask = asked_of(address, question[1], named_headers(exchange.notes))
         address = asked_url(ask) or address
-        ask = ask if by_script else ask.bare()
     spans = _span(response), _span(question[0]), _span(metadata)
     capture = Capture.of(address, exchange, digests, name, spans)._replace(ask=ask)
     if profile is not None:
