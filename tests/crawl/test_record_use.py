@@ -20,6 +20,7 @@ from fixtures.browser import opened
 from fixtures.command import ROOT, archiver, ended, running
 from fixtures.devtools import command, needs_chromium
 from fixtures.mounts import mounted
+from fixtures.proxies import needs_tinyproxy, tinyproxy
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import RawServer, Route
 from fixtures.recording import RecordingProxy, authority_file, body_of, exchanges, recording, rest_of
@@ -343,3 +344,22 @@ def test_no_replay_shows_what_no_page_shows(server: RawServer, tmp_path: Path, m
         assert url not in (tmp_path / "c" / "indexes" / "index.cdxj").read_text()
         assert "0 faults, 0 warnings" in archiver("verify", "c", cwd=tmp_path).stdout
         archiver("index", "c", cwd=tmp_path)
+
+
+@needs_tinyproxy
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_a_recording_may_go_through_another_proxy(tmp_path: Path, *, tls: bool) -> None:
+    with (
+        tinyproxy(tmp_path, "127.0.0.77") as port,
+        RawServer(ROUTES, tls=tls) as server,
+        recording(tmp_path / "c", "--proxy", f"http://127.0.0.1:{port}", "--insecure-secrets", "127.0.0.1") as proxy,
+    ):
+        ran = subprocess.run(
+            ["curl", "-s", "-x", proxy.address, "--cacert", str(authority_file()), server.url("/large")],
+            capture_output=True,
+            check=True,
+        )
+        assert ran.stdout == bytes(3_000_000)
+        assert {row.client for row in server.log} == {"127.0.0.77"}
+        proxy.end()
+    assert f"remark: proxy:http://127.0.0.1:{port}" in exchanges(tmp_path / "c")[0].notes

@@ -36,11 +36,11 @@ SIZE = 30_000_000  # bytes: more than the buffers of the system take
 
 
 @asynccontextmanager
-async def running(directory: Path, **given: object) -> AsyncIterator[tuple[Recording, int]]:
+async def running(directory: Path, largest: int = 1000, **given: object) -> AsyncIterator[tuple[Recording, int]]:
     """Record into *directory*; yield the recording and its port."""
     settings = recording_settings({"allow_private": ("127.0.0.1",), "min_free_disk": 0, **given})
     where = socket.create_server(("127.0.0.1", 0))
-    clients = Clients(where, Authority(directory.parent / "ca"), 1000)
+    clients = Clients(where, Authority(directory.parent / "ca"), largest)
     async with open_recording(directory, settings, clients, Opening(False, toml.render(settings), "")) as opened:
         run = asyncio.create_task(opened.run())
         yield opened, where.getsockname()[1]
@@ -155,6 +155,31 @@ async def test_nothing_is_asked_for_while_the_disk_is_low(tmp_path: Path) -> Non
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"not recorded, so not fetched" in answer
         assert list(server.log) == []
+
+
+@in_a_loop
+async def test_a_server_may_answer_before_it_has_read_the_whole_request(tmp_path: Path) -> None:
+    answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+    over = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024)
+    port_of_server = server.sockets[0].getsockname()[1]
+    async with running(tmp_path / "c", largest=SIZE) as (_, port):
+        head = f"POST http://127.0.0.1:{port_of_server}/ HTTP/1.1\r\nHost: 127.0.0.1:{port_of_server}\r\n"
+        request = f"{head}Content-Length: {SIZE}\r\nConnection: close\r\n\r\n".encode() + bytes(SIZE)
+        assert (await asked(port, request)).endswith(b"no")
+    over.set()
+    server.close()
+    await server.wait_closed()
+    each = exchanges(tmp_path / "c")[0]
+    assert each.response == answer
+    assert "remark: request-cut" in each.notes
 
 
 @in_a_loop
