@@ -1,8 +1,9 @@
 """`archiver record`: what crosses the wire is what is stored, and what the client gets."""
 
 import subprocess
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -377,3 +378,37 @@ def test_what_a_client_has_seen_to_its_end_survives_a_kill(server: RawServer, tm
     assert archiver("index", str(directory), cwd=tmp_path).returncode == 0
     assert (directory / "indexes" / "index.cdxj").read_text() == index
     assert "form?__wb_method=post&run=2" in index
+
+
+def test_a_kill_among_many_requests_costs_nothing_that_a_client_has_seen(tmp_path: Path) -> None:
+    directory, seen = tmp_path / "c", set[str]()
+    with RawServer(otherwise=lambda row: ok(f"{row.target} {'x' * 2000}", "text/plain")) as server:
+
+        def browse(proxy: RecordingProxy, name: str, enough: threading.Barrier) -> None:
+            for number in range(10_000):
+                target = f"/{name}/{number}"
+                with suppress(OSError):
+                    if body_of(proxy.get(server.url(target))).startswith(f"{target} ".encode()):
+                        seen.add(server.url(target))
+                if proxy.process.poll() is not None:
+                    return
+                if number == 20:
+                    enough.wait()
+
+        for run in range(3):
+            with recording(directory) as proxy:
+                enough = threading.Barrier(5)
+                clients = [threading.Thread(target=browse, args=(proxy, f"{run}-{n}", enough)) for n in range(4)]
+                for client in clients:
+                    client.start()
+                enough.wait()  # each client is in the middle of its work
+                proxy.kill()
+                for client in clients:
+                    client.join()
+    with recording(directory) as proxy:
+        proxy.end()
+    assert len(seen) >= 3 * 4 * 20
+    assert seen <= {url for url, state in states(directory).items() if state == "archived"}
+    assert seen <= {each.url for each in exchanges(directory)}
+    assert set(states(directory).values()) == {"archived"}
+    assert faults(directory) == []

@@ -6,6 +6,7 @@ import os
 import ssl
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.archives import states
 from fixtures.browser import opened
-from fixtures.command import ROOT, archiver, ended, running
+from fixtures.command import ROOT, archiver, ended, environment, running
 from fixtures.devtools import command, needs_chromium
 from fixtures.mounts import mounted
 from fixtures.proxies import needs_tinyproxy, tinyproxy
@@ -363,3 +364,13 @@ def test_a_recording_may_go_through_another_proxy(tmp_path: Path, *, tls: bool) 
         assert {row.client for row in server.log} == {"127.0.0.77"}
         proxy.end()
     assert f"remark: proxy:http://127.0.0.1:{port}" in exchanges(tmp_path / "c")[0].notes
+
+
+def test_without_the_extra_there_is_one_line(tmp_path: Path) -> None:
+    call = "import sys; sys.modules['cryptography'] = None\nfrom archiver.cli import entry; entry.main()"
+    words = [sys.executable, "-c", call, "record", "-o", "c"]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=environment(), check=False)
+    assert ran.returncode == ExitCode.USAGE
+    assert ran.stderr == (
+        "archiver: archiver record reads TLS with the package cryptography: pip install 'warchiver[record]'\n"
+    )

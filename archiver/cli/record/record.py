@@ -49,7 +49,7 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
     if output is None:
         raise ConfigError("-o is missing: name the collection to record into, for example: archiver record -o DIR")
     from archiver.cli.directory import make_directory
-    from archiver.cli.record.running import finish_recording, listening, run_recording
+    from archiver.cli.record.running import listening, run_recording
     from archiver.crawl.record.recording import Clients
 
     settings, opening = _prepared(output, given_settings(rest))
@@ -62,8 +62,7 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         if new:
             output.chmod(0o700)  # the index holds what forms have sent, so that a replay finds the responses
         clients = Clients(where, authority, rest["max_request_size"])
-        ended, last = run_recording(output, settings, clients, opening, quiet=level < 0)
-    return finish_recording(output, settings, ended, last)
+        return run_recording(output, settings, clients, opening, level)
 
 
 def _authority(folder: Path | None, output: Path | None) -> "Authority":

@@ -31,6 +31,7 @@ BACKLOG = 100  # clients that wait to be accepted
 PERIOD = 0.5  # seconds between two looks at the recording
 LINE_EVERY = 10.0  # seconds between two lines in a pipe
 URL_WIDTH = 60
+SILENT = -1  # below it, print errors only
 ERASE = "\x1b[K"  # erases the rest of the line
 
 
@@ -59,16 +60,15 @@ def listening(address: str, port: int) -> socket.socket:
     return where
 
 
-def run_recording(
-    directory: Path, settings: Settings, clients: Clients, opening: Opening, *, quiet: bool
-) -> tuple[ExitCode, RecordingState]:
-    """Record until a signal comes."""
+def run_recording(directory: Path, settings: Settings, clients: Clients, opening: Opening, verbosity: int) -> ExitCode:
+    """Record until a signal comes, then write the reports and print what was recorded."""
+    quiet = verbosity < 0
 
-    async def run(stop: StopSignals) -> tuple[ExitCode, RecordingState]:
+    async def run(stop: StopSignals) -> ExitCode:
         with handle_signals(stop):
             async with open_recording(directory, settings, clients, opening) as recording:
                 clients.where.listen(BACKLOG)
-                _tell(directory, clients)
+                _tell(directory, clients, quiet=quiet)
                 stopping = asyncio.create_task(stop.stop(recording))
                 try:
                     async with _shown(recording, None if quiet else sys.stderr):
@@ -76,24 +76,28 @@ def run_recording(
                 finally:
                     stopping.cancel()
                 last = recording.snapshot()
-        return ended.code, last
+            stop.close()
+            return await asyncio.to_thread(_finish, directory, settings, (ended.code, last), quiet=verbosity < SILENT)
 
     again = f"archiver record -o {quote(str(directory))}"
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         return runner.run(run(StopSignals(settings.limits.drain_timeout, os._exit, again)))
 
 
-def _tell(directory: Path, clients: Clients) -> None:
+def _tell(directory: Path, clients: Clients, *, quiet: bool) -> None:
     """Print where the proxy listens, and what clients must trust."""
     host, port = clients.where.getsockname()[:2]
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     result(f"http://{shown}")
+    if quiet:
+        return
     say(f"archiver: recording into {directory}; set {shown} as the proxy for HTTP and HTTPS; Ctrl+C ends it")
     say(f"archiver: for HTTPS, let the client trust {clients.authority.certificate}; its key stays in that folder")
 
 
-def finish_recording(directory: Path, settings: Settings, code: ExitCode, last: RecordingState) -> ExitCode:
-    """Write the reports, and print what was recorded."""
+def _finish(directory: Path, settings: Settings, ended: tuple[ExitCode, RecordingState], *, quiet: bool) -> ExitCode:
+    """Write the reports, and print what was recorded, unless *quiet*."""
+    code, last = ended
     so_far = last.so_far
     named = NamedCrawl.in_directory(directory)
     with named.read() as db:
@@ -105,6 +109,8 @@ def finish_recording(directory: Path, settings: Settings, code: ExitCode, last: 
             asyncio.run(stored(directory, settings))
         except ConfigError as error:  # another process has gone on with the recording already
             complain(f"settings, log and reports will be stored at the end of the next run: {error}")
+    if quiet:
+        return code
     answers = f"{count(so_far.recorded, 'answer')}, {volume(so_far.received)}"
     failed = f"; {count(so_far.failed, 'request')} without an answer" if so_far.failed else ""
     cut = "; requests under way were cut, and are not recorded" if code is ExitCode.STOPPED else ""

@@ -8,7 +8,7 @@ alone: it must not cost the record.
 import logging
 
 from archiver.crawl.record.client_link import ClientLink
-from archiver.http.head import BODYLESS, body_length
+from archiver.http.head import BODYLESS
 from archiver.http.request_head import head_for_client
 from archiver.humanize import printable
 from archiver.model import Exchange, Framing
@@ -37,7 +37,8 @@ def own_answer(status: int, text: str, *, bodyless: bool = False) -> bytes:
     body = f"archiver record: {printable(text, 1000)}\n".encode()
     head = (
         f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        "Connection: close\r\n\r\n"
     )
     return head.encode() + (b"" if bodyless else body)
 
@@ -95,7 +96,8 @@ class ClientAnswer:
     def _begun(self, framing: Framing, piece: bytes) -> bytes:
         """Return the first *piece*, which holds the head, as the client gets it."""
         bodyless = self._method == "HEAD" or framing.status in BODYLESS
-        ends = bodyless or framing.chunked or body_length(framing.fields).size is not None
+        stated = framing.first("content-length") is not None
+        ends = bodyless or framing.chunked != stated  # with both, another reader may see another end
         self._persistent = self._persistent and ends and not framing.faults
         head = head_for_client(piece[: framing.head_length], keep=self._persistent)
         return head + piece[framing.head_length :]

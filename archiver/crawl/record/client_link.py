@@ -42,11 +42,6 @@ class ClientLink(asyncio.Protocol):
         """True if nothing reaches the client any more."""
         return self._lost or self._transport is None or self._transport.is_closing()
 
-    @property
-    def ready(self) -> bool:
-        """True if bytes were received and not read."""
-        return bool(self._buffer)
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
         self._transport = cast(asyncio.Transport, transport)

@@ -79,7 +79,7 @@ class Recorder:
         self.so_far = RecordedSoFar()
         self.failure: ArchiveError | None = None  # of our storage; nothing can be recorded any more
         self.over = asyncio.Event()  # there was a failure, or someone has ended the recording
-        self.fetcher = fetcher
+        self._fetcher = fetcher
         self._frontier = frontier
         self._queues = tuple(_Queue(writer) for writer in writers)
         self._space = space
@@ -99,7 +99,7 @@ class Recorder:
         """Make the exchange that a client has *asked* for; return True if its connection can go on."""
         claim = _claim(asked)
         try:
-            exchange = await self.fetcher.relay(asked, answer.hear)
+            exchange = await self._fetcher.relay(asked, answer.hear)
         except FetchError as error:
             _close(asked.upload)
             return await self._failed(claim, error, answer)
