@@ -2,11 +2,13 @@
 
 import asyncio
 import gzip
+import json
 import os
 import ssl
 import stat
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -79,7 +81,7 @@ def test_the_commands_that_look_know_a_recording(server: RawServer, recorded: Pa
     where = recorded.parent
     for words, shown in (
         (("status", "c"), "3 archived"),
-        (("report", "c"), "3 pages: 3 ok"),
+        (("report", "c"), "1 page: 1 ok"),
         (("ls", "c"), server.url("/picture.gif")),
         (("urls", "c"), server.url("/api")),
         (("get", "c", server.url("/")), "<title>Start</title>"),
@@ -374,3 +376,21 @@ def test_without_the_extra_there_is_one_line(tmp_path: Path) -> None:
     assert ran.stderr == (
         "archiver: archiver record reads TLS with the package cryptography: pip install 'warchiver[record]'\n"
     )
+
+
+def test_pages_are_told_from_what_belongs_to_them(tmp_path: Path) -> None:
+    asked = (
+        ("/", b""),  # HTML, and the client does not say what it is for
+        ("/picture.gif", b""),
+        ("/?frame", b"Sec-Fetch-Dest: iframe\r\n"),
+        ("/?shown", b"Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"),
+    )
+    with RawServer({**ROUTES, "/?frame": ROUTES["/"], "/?shown": ROUTES["/picture.gif"]}) as site:
+        with recording(tmp_path / "c") as proxy:
+            for target, fields in asked:
+                proxy.get(site.url(target), fields)
+            proxy.end()
+        assert archiver("pack", "c", "-o", "c.wacz", cwd=tmp_path).returncode == 0
+        with zipfile.ZipFile(tmp_path / "c.wacz") as package:
+            rows = [json.loads(line) for line in package.read("pages/pages.jsonl").splitlines()[1:]]
+        assert [row["url"] for row in rows] == [site.url("/"), site.url("/?shown")]

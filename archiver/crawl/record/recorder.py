@@ -7,6 +7,7 @@ settled. No links are followed, and robots.txt is not asked: a person asks.
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from archiver.crawl.commit import FLUSH_AFTER, LARGE, LONGEST_BATCH
 from archiver.crawl.record.client_answer import ClientAnswer
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
+from archiver.extract.exchange import PAGES
 from archiver.fetch.client import ClientRequest, Fetcher
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Block, Claim, Exchange, Hop, Links
@@ -26,6 +28,7 @@ from archiver.policy import scope
 from archiver.warc.post_keys import MAX_BODY, recorded_ask, recorded_url
 
 SHOWN = 200  # characters of a URL in the log
+_DESTINATION = re.compile(rb"\r\nsec-fetch-dest:[ \t]*([a-z]+)", re.IGNORECASE)
 GATEWAY_TIMEOUT, BAD_GATEWAY, UNAVAILABLE, FORBIDDEN = 504, 502, 503, 403
 
 log = logging.getLogger(__name__)
@@ -97,12 +100,11 @@ class Recorder:
 
     async def record(self, asked: ClientRequest, answer: ClientAnswer) -> bool:
         """Make the exchange that a client has *asked* for; return True if its connection can go on."""
-        claim = _claim(asked)
         try:
             exchange = await self._fetcher.relay(asked, answer.hear)
         except FetchError as error:
             _close(asked.upload)
-            return await self._failed(claim, error, answer)
+            return await self._failed(_claim(asked), error, answer)
         except ArchiveError as error:  # of the spool: this response is lost, and its client must know
             _close(asked.upload)
             self._say_lost(asked.address, error, answer)
@@ -112,6 +114,7 @@ class Recorder:
             raise
         if asked.method != GET:
             exchange = replace(exchange, notes=(*exchange.notes, ASKED_BY_CLIENT))
+        claim = _claim(asked, exchange.framing.media_type)
         return await self._store(Visited(claim, exchange, links=Links(), upload=asked.upload), exchange, answer)
 
     async def _store(self, visited: Visited, exchange: Exchange, answer: ClientAnswer) -> bool:
@@ -234,9 +237,18 @@ def _close(block: Block | None) -> None:
         block.close()
 
 
-def _claim(asked: ClientRequest) -> Claim:
-    """Return the claim of a request: each one is a beginning, because nothing but a person led to it."""
+def _claim(asked: ClientRequest, media_type: str = "") -> Claim:
+    """Return the claim of a request. A page is a beginning, because a person led to it; all else belongs to a page."""
     sent = asked.request + (b"" if asked.upload is None else asked.upload.head(MAX_BODY))
     ask = None if asked.method == GET else recorded_ask(asked.address, sent)
     address = asked.address if ask is None else recorded_url(ask)
-    return Claim(0, address, 0, Hop.LINK, "", 0, 0, 0, priority=scope.priority("", 0), ask=ask)
+    hop, path = (Hop.LINK, "") if _is_page(asked, media_type) else (Hop.REQUISITE, Hop.REQUISITE.value)
+    return Claim(0, address, 0, hop, path, 0, 0, 0, priority=scope.priority(path, 0), ask=ask)
+
+
+def _is_page(asked: ClientRequest, media_type: str) -> bool:
+    """Return True if a browser says that it will show the answer as a page; of other clients, if it is HTML."""
+    if asked.method != GET:
+        return False
+    said = _DESTINATION.search(asked.request.partition(b"\r\n\r\n")[0])
+    return said[1] == b"document" if said else media_type in PAGES
