@@ -216,7 +216,7 @@ def test_an_authority_that_cannot_be_written_gets_a_line(tmp_path: Path) -> None
 def test_a_full_disk_is_seen_by_the_client(tmp_path: Path, folder: str, size: str, target: str) -> None:
     random = {"/random": ok(os.urandom(1_000_000), "application/octet-stream"), "/": ok(page("Start"))}
     directory = tmp_path / "c"
-    with RawServer(random) as server, mounted(directory / folder, size), recording(directory) as proxy:
+    with RawServer(random) as server, mounted(directory / folder, size) as disk, recording(directory) as proxy:
         seen, whole = b"", 0
         for number in range(200):
             seen = proxy.get(server.url(target), b"X-N: %d\r\n" % number)
@@ -235,6 +235,11 @@ def test_a_full_disk_is_seen_by_the_client(tmp_path: Path, folder: str, size: st
         else:
             assert proxy.get(server.url("/")).startswith(b"HTTP/1.1 200 ")
             proxy.end()
+        disk.resize("20m")
+        with recording(directory) as again:
+            assert again.get(server.url("/")).startswith(b"HTTP/1.1 200 ")
+            again.end()
+        assert archiver("verify", "c", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.browser
@@ -326,6 +331,7 @@ def test_what_a_form_sends_is_in_the_records_and_the_index_alone(server: RawServ
         proxy.end()
     assert states(tmp_path / "c") == {server.url("/api?a&__wb_method=POST"): "archived"}
     assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "c" / "indexes").stat().st_mode) == 0o700
     found = {path for path in (tmp_path / "c").rglob("*") if path.is_file() and b"hunter2" in content(path)}
     assert {path.parent.name for path in found} == {"archive", "indexes"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.parent.name == "archive"} == {0o600}

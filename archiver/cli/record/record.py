@@ -60,7 +60,7 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         new = not output.exists()
         make_directory(output)
         if new:
-            output.chmod(0o700)  # the index holds what forms have sent, so that a replay finds the responses
+            output.chmod(0o700)
         clients = Clients(where, authority, rest["max_request_size"])
         return run_recording(output, settings, clients, opening, level)
 

@@ -189,7 +189,12 @@ class RecordingProxy:
             assert plain is not None
             await self._requests(link, url.origin(plain))
             return
-        context = await asyncio.to_thread(self._authority.context, url.host(address))
+        try:
+            context = await asyncio.to_thread(self._authority.context, url.host(address))
+        except OSError as error:
+            log.error("no certificate for %s could be made: %s", url.host(address), error.strerror)  # noqa: TRY400
+            link.abort()
+            return
         try:
             await link.start_tls(context, HEAD_TIME)
         except ssl.SSLError as error:

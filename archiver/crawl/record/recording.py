@@ -85,8 +85,10 @@ class Recording:
         ending = CrawlEnding(ExitCode.DONE, "done")
         if self._cut:
             ending = CrawlEnding(ExitCode.STOPPED, "requests under way were cut, and are not recorded")
-        if self._recorder.failure is not None:
-            raise self._recorder.failure
+        if (failure := self._recorder.failure) is not None:
+            with suppress(ArchiveError):  # as above
+                await self._frontier.end_run(ExitCode.STORAGE, str(failure), self._clock.now())
+            raise failure
         await self._frontier.end_run(ending.code, ending.reason, self._clock.now())
         return ending
 
@@ -127,6 +129,8 @@ async def open_recording(
         opened, _ = await opened_collection(stack, directory, settings, NOTHING_MORE, opening)
         layout, frontier = opened.layout, opened.frontier
         close_to_others(*layout.database_files())  # URLs and requests are a person's own, as the WARC files will be
+        if not opening.resume:
+            layout.indexes.chmod(0o700)  # keys hold what forms send, so that a replay finds the responses
         sent = SettingsByHost(opened.secrets.filled(settings))
         guard = AddressGuard(settings.fetch.allow_private, (), settings.fetch.insecure_secrets)
         fetcher = fetcher_of(stack, layout, sent, guard, None)
