@@ -38,7 +38,8 @@ FEW = 16  # … and a response may have this many without waiting
 
 
 Keep = Callable[[str, Framing], Awaitable[str]]  # from URL and head to why the body is not read; "" if it is
-Hear = Callable[[Framing, bytes, bool], Awaitable[None]]  # gets each kept piece of a response, and True with the last
+# Gets each kept piece of a response, and True with the last. Returns False if no one listens any more.
+Hear = Callable[[Framing, bytes, bool], Awaitable[bool]]
 
 
 class SharedCpu:
@@ -128,6 +129,7 @@ class Attempt:
 
     __slots__ = (
         "_answered",
+        "_attended",
         "_bounds",
         "_cpu",
         "_extent",
@@ -162,6 +164,7 @@ class Attempt:
         self._bounds = bounds
         self._cpu, self._progress = beside
         self._kept, self._upload, self._hear = special.keep, special.upload, special.hear
+        self._attended = special.hear is not None  # a client listens, so a stream without an end is no waste
         self._large = False
         self._seen = 0  # value of `SharedCpu.small_pieces` when last checked
         self._received = False
@@ -241,7 +244,7 @@ class Attempt:
         began = awake.now()
         while not framer.done:
             timeout = self._timeout(began)
-            left = math.inf if self._extent is WHOLE else self._left(awake.now())
+            left = self._left(awake.now()) if self._sampled else math.inf
             try:
                 data = await self._wire.read(min(timeout, left))
             except TimeoutError:
@@ -284,7 +287,7 @@ class Attempt:
             if self._kept is not None and self._extent is WHOLE and (remark := await self._kept(framer.framing)):
                 self._extent = Extent(remark, seconds=0.0)
         await self._keep(piece)
-        if self._extent is not WHOLE and self._is_enough(now - self._headed):
+        if self._sampled and self._is_enough(now - self._headed):
             await self._leave()
         if self._too_slow(now - began):
             await self._cut(Truncation.TIME)
@@ -312,7 +315,7 @@ class Attempt:
         if piece and self._hear is not None and framing is not None and self._is_heard(framing):
             self._wire.pause()
             try:
-                await self._hear(framing, piece, self.framer.done)
+                self._attended = await self._hear(framing, piece, self.framer.done)
             finally:
                 self._wire.resume()
 
@@ -321,7 +324,7 @@ class Attempt:
         limit, remark = self._bounds.max_size or math.inf, ""
         if framing is None:
             return limit, remark
-        if self._extent.size and framing.head_length + self._extent.size < limit:
+        if self._extent.size and self._hear is None and framing.head_length + self._extent.size < limit:
             limit, remark = framing.head_length + self._extent.size, self._extent.remark
         most = self._bounds.max_unstated
         if most and most < self._progress.received and framing.head_length + most < limit and _is_unstated(framing):
@@ -340,6 +343,11 @@ class Attempt:
         while self._seen != self._cpu.small_pieces and (left := end - time.monotonic()) > 0:
             self._seen = self._cpu.small_pieces
             await asyncio.sleep(min(left, max(spent, LOOK)))
+
+    @property
+    def _sampled(self) -> bool:
+        """True if only a part of the body is read."""
+        return self._extent is not WHOLE and not self._attended
 
     def _left(self, now: float) -> float:
         """Return the seconds left for a sample; infinity if the body is not sampled."""

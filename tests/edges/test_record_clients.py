@@ -16,8 +16,10 @@ from archiver.crawl.record import client_answer, proxy, recording
 from archiver.crawl.record.authority import Authority
 from archiver.crawl.record.recording import Clients, Recording, open_recording, recording_settings
 from archiver.errors import ArchiveError
+from archiver.http import body
 from archiver.model import ExitCode
-from fixtures.rawserver import Answer, End, RawServer
+from fixtures.flag import Gate
+from fixtures.rawserver import Answer, End, Piece, RawServer
 from fixtures.recording import body_of, exchanges
 
 
@@ -136,6 +138,31 @@ async def test_a_response_without_an_end_is_cut_and_the_client_sees_that(tmp_pat
         writer.close()
     each = exchanges(tmp_path / "c")[0]
     assert (body_of(each.response), each.truncated) == (b"first and no more", "time")
+
+
+@in_a_loop
+async def test_a_stream_without_an_end_goes_on_while_its_client_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "SAMPLE", 10)
+    monkeypatch.setattr(body, "SAMPLE_TIME", 0.0)
+    gate = Gate()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    more: list[Piece] = [b"data: more\n\n", 0.05]
+    answer = Answer((head, b"data: first event\n\n", gate, *more * 100), End.HANG)
+    async with RawServer({"/": answer}) as server, running(tmp_path / "c") as (opened, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request(server))
+        assert (await reader.readuntil(b"event\n\n")).endswith(b"data: first event\n\n")
+        gate.open()
+        assert await reader.readuntil(b"more\n\n") == b"data: more\n\n"
+        writer.close()
+        while not opened.snapshot().so_far.recorded:  # noqa: ASYNC110  as above
+            await asyncio.sleep(0.01)
+    each = exchanges(tmp_path / "c")[0]
+    assert body_of(each.response).startswith(b"data: first event\n\ndata: more\n\n")
+    assert each.truncated == "length"
+    assert "remark: endless:events" in each.notes
 
 
 @in_a_loop

@@ -57,10 +57,13 @@ class ClientAnswer:
         self._held = b""  # what the client gets when all is stored
         self._left = False  # the client gets no more
 
-    async def hear(self, framing: Framing, piece: bytes, last: bool) -> None:  # noqa: FBT001  as `Hear` has it
-        """Pass a *piece* on, unless it is the *last*. Nothing is passed on of what is no HTTP."""
+    async def hear(self, framing: Framing, piece: bytes, last: bool) -> bool:  # noqa: FBT001  as `Hear` has it
+        """Pass a *piece* on, unless it is the *last*; return False if the client has left.
+
+        Nothing is passed on of what is no HTTP.
+        """
         if not framing.status:
-            return
+            return True
         if not self.heard:
             self.heard = True
             piece = self._begun(framing, piece)
@@ -68,6 +71,7 @@ class ClientAnswer:
             self._held += piece
         else:
             await self._send(piece)
+        return not (self._left or self._link.lost)
 
     async def repeat(self, exchange: Exchange) -> None:
         """Do the same with all of *exchange*, which was not heard."""
