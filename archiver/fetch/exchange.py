@@ -143,6 +143,7 @@ class Attempt:
         "_request",
         "_seen",
         "_spool",
+        "_unsent",
         "_upload",
         "_wire",
         "framer",
@@ -172,6 +173,7 @@ class Attempt:
         self._extent = WHOLE  # how far the body is read, decided by the head …
         self._headed = math.inf  # … at this time
         self._remarks: tuple[str, ...] = ()
+        self._unsent = False  # the server did not take the whole request
 
     async def run(self) -> Exchange | None:
         """Make the exchange. Return None if no response came that is certainly for this request."""
@@ -202,7 +204,7 @@ class Attempt:
                 truncated=self.framer.truncated,
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
-                notes=self._wire.notes + self._remarks,
+                notes=self._wire.notes + self._remarks + (UPLOAD_CUT,) * self._unsent,
                 lookup=None if answer is None else answer.take(),
             )
         finally:
@@ -232,7 +234,7 @@ class Attempt:
         for piece in upload.pieces():
             try:
                 if not await self._wire.has_room(self._bounds.timeout):
-                    self._remarks = (UPLOAD_CUT,)
+                    self._unsent = True
                     return
             except TimeoutError:
                 reason = f"the server takes no more of the request within {self._bounds.timeout:g} s"
@@ -335,7 +337,7 @@ class Attempt:
         """Do not read the rest of the body."""
         self.framer.cut(Truncation.LENGTH)
         if remark:
-            self._remarks = (*self._remarks, remark)
+            self._remarks = (remark,)
 
     async def _give_way(self, spent: float) -> None:
         """Let small responses go first while any arrive: a piece of this large one took *spent* seconds of CPU time."""
@@ -371,7 +373,7 @@ class Attempt:
 
     async def _leave(self) -> None:
         """Stop reading: the rest is not wanted."""
-        self._remarks = (*self._remarks, self._extent.remark)
+        self._remarks = (self._extent.remark,)
         await self._cut(Truncation.LENGTH)
 
     async def _cut(self, why: Truncation) -> None:
