@@ -34,6 +34,7 @@ def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
 
 
 SHORT = 0.3  # seconds for what a test waits for
+PATIENT: dict[str, Any] = {"connect_timeout": 60.0, "first_byte_timeout": 60.0}  # the machine may be busy
 SIZE = 30_000_000  # bytes: more than the buffers of the system take
 
 
@@ -131,7 +132,7 @@ async def test_a_body_may_not_be_too_long(tmp_path: Path) -> None:
 @in_a_loop
 async def test_a_response_without_an_end_is_cut_and_the_client_sees_that(tmp_path: Path) -> None:
     answer = Answer((b"HTTP/1.1 200 OK\r\n\r\nfirst", b" and no more"), End.HANG)
-    async with RawServer({"/": answer}) as server, running(tmp_path / "c", timeout=SHORT) as (_, port):
+    async with RawServer({"/": answer}) as server, running(tmp_path / "c", **PATIENT, timeout=SHORT) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request(server))
         assert await lost(reader)
@@ -169,7 +170,7 @@ async def test_a_stream_without_an_end_goes_on_while_its_client_listens(
 async def test_a_server_that_says_nothing_is_a_gateway_timeout(tmp_path: Path) -> None:
     async with (
         RawServer({"/": Answer((), End.HANG)}) as server,
-        running(tmp_path / "c", timeout=SHORT) as (opened, port),
+        running(tmp_path / "c", connect_timeout=60.0, first_byte_timeout=SHORT) as (opened, port),
     ):
         assert (await asked(port, request(server))).startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
         assert opened.snapshot().so_far.failed == 1
