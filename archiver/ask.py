@@ -1,4 +1,7 @@
-"""A request as a page in a browser sends it by itself: a POST, or a GET with headers of its script. Pure."""
+"""A request as a page in a browser sends it by itself: a POST, or a GET with headers of its script. Pure.
+
+A request that was recorded may have any method.
+"""
 
 import json
 from base64 import b64decode, b64encode
@@ -7,14 +10,16 @@ from dataclasses import dataclass, field, replace
 
 METHOD = "__wb_method="  # in the keys of responses to other methods than GET
 GET, POST = "GET", "POST"
+WITH_BODY = frozenset((POST, "PUT"))  # methods whose responses are looked up by what was sent
 ASKED_BY_SCRIPT = "askedByScript"  # in the notes of its exchange …
+ASKED_BY_CLIENT = "askedByClient"  # in the notes of a recorded exchange with another method than GET
 HEADERS_BY_SCRIPT = "headersByScript:"  # … and before the names of its headers, with a slash between them
 LARGEST = 1 << 20  # bytes of a body
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A POST or a GET: all that is sent but the headers that every request has."""
+    """A request: all that is sent but the headers that every request has."""
 
     target: str  # canonical URL; the row of a POST has another one, by which a replay looks the answer up
     content_type: str  # of the body; "" if the page names none
@@ -24,12 +29,16 @@ class Ask:
 
     @property
     def posts(self) -> bool:
-        """True if it is a POST."""
-        return self.method == POST
+        """True if it is no GET, so that its response is not that of its target."""
+        return self.method != GET
+
+    def bare(self) -> "Ask":
+        """Return it without what was sent: a recorded request may hold secrets of a person."""
+        return replace(self, content_type="", body=b"", fields=())
 
     def text(self) -> str:
         """Return it as text for a database."""
-        method = () if self.posts else (self.method,)
+        method = () if self.method == POST else (self.method,)
         return json.dumps([self.target, self.content_type, b64encode(self.body).decode(), self.fields, *method])
 
     @classmethod

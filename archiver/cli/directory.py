@@ -324,6 +324,21 @@ def seed_titles(directory: Path) -> dict[str, str]:
         return {}
 
 
+def check_store(settings: Settings, *, resumed: bool = False) -> None:
+    """Refuse a store that cannot be written to; a crawl that is *resumed* goes on without it."""
+    if not settings.warc.store:
+        return
+    from archiver.collection.store import Store
+
+    store = Store(settings.warc.store)
+    try:
+        store.check()
+    except ConfigError as error:
+        if not resumed:
+            raise
+        complain(f"{error}; the crawl goes on, and files are sent later")
+
+
 def make_directory(directory: Path) -> None:
     """Make *directory* and its parents, durably: they are still there after a power cut."""
     try:

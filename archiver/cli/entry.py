@@ -33,6 +33,7 @@ COMMANDS = {
     "resume": "Continue a crawl after Ctrl+C, a crash or a limit.",
     "join": "Crawl with the other machines of a crawl in PostgreSQL.",
     "recrawl": "Crawl a site again into the same collection, so that you can replay each date.",
+    "record": "Record what a browser or client asks through a proxy.",
     "schedule": "Crawl a collection again every day, week or month.",
     "status": "Show the progress of a crawl.",
     "report": "Report the results of a crawl.",
@@ -91,6 +92,7 @@ PLACES = {
     "block": ("orders.block", "COMMAND"),
     "unblock": ("orders.block", "UNBLOCK"),
     "watch": ("watch.watch", "COMMAND"),
+    "record": ("record.record", "COMMAND"),
     "events": ("events.events", "COMMAND"),
 }
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles

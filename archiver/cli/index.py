@@ -196,7 +196,8 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
         say(f"{layout.archive / name}: damaged parts were moved to {layout.damaged}")
     for name in done.foreign:
         say(f"{layout.archive / name}: not written by archiver; left unchanged")
-    result(f"{done.visits} visits in {done.files} WARC files; to continue: archiver resume {quote(str(directory))}")
+    again = "archiver record -o" if settings.warc.recording else "archiver resume"
+    result(f"{done.visits} visits in {done.files} WARC files; to continue: {again} {quote(str(directory))}")
     return ExitCode.DONE
 
 

@@ -237,7 +237,7 @@ def _warn_about_secrets(directory: Path) -> None:
         settings = with_values(Settings(), read_settings(path)) if path.is_file() else Settings()
     except ConfigError:  # reported elsewhere
         return
-    if has_secrets(settings) or _has_private_cookies(directory):
+    if has_secrets(settings) or settings.warc.recording or _has_private_cookies(directory):
         say(
             "the request records hold secret headers, or pages were shown to you alone; share the package only with "
             "people who may see them"

@@ -41,7 +41,17 @@ class RunEnd(Protocol):
         """The reason in words."""
 
 
-class RunningCrawl(Protocol):
+class Stoppable(Protocol):
+    """Something that makes requests until it is stopped."""
+
+    def drain(self) -> None:
+        """Start no new request; let those in flight finish."""
+
+    def cut(self) -> None:
+        """Cut requests in flight."""
+
+
+class RunningCrawl(Stoppable, Protocol):
     """A crawl that can be run and stopped."""
 
     async def run(self) -> RunEnd:
@@ -49,12 +59,6 @@ class RunningCrawl(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Return the current state of the crawl."""
-
-    def drain(self) -> None:
-        """Start no new request; let those in flight finish."""
-
-    def cut(self) -> None:
-        """Cut requests in flight."""
 
 
 T = TypeVar("T")
@@ -71,15 +75,19 @@ class RunResult:
 class StopSignals:
     """Counts the signals: the first drains the crawl, the second cuts requests, the third ends the process."""
 
-    def __init__(self, drain_timeout: float, exit_process: Callable[[int], object] = os._exit) -> None:
+    def __init__(
+        self, drain_timeout: float, exit_process: Callable[[int], object] = os._exit, again: str = "archiver resume"
+    ) -> None:
+        """*again*: the command that recovers what the process has written when it ends at once."""
         self._drain_timeout = drain_timeout
+        self._again = again
         self._exit = exit_process
         self._count = 0
         self._closed = False
         self._first = asyncio.Event()
         self._second = asyncio.Event()
 
-    async def stop(self, crawl: RunningCrawl) -> None:
+    async def stop(self, crawl: Stoppable) -> None:
         """Drain *crawl* after the first signal, cut it after the second; signals that came before count too."""
         await self._first.wait()
         crawl.drain()
@@ -104,7 +112,7 @@ class StopSignals:
             complain("stopping: cutting requests in flight; Ctrl+C again ends the process at once")
             self._second.set()
         else:
-            complain("ended at once; archiver resume recovers what was written")
+            complain(f"ended at once; {self._again} recovers what was written")
             self._exit(int(ExitCode.STOPPED))
 
 
@@ -117,7 +125,7 @@ def run_crawl(
     """Run the crawl that *opening* opens, on uvloop if there is one, and return *afterwards* of its result."""
 
     async def run_and_finish(stop: StopSignals) -> T:
-        with _handle_signals(stop):
+        with handle_signals(stop):
             outcome = await _run(opening, display, stop)
             stop.close()
             return await asyncio.to_thread(afterwards, outcome)
@@ -143,7 +151,8 @@ async def _run(
 
 
 @contextmanager
-def _handle_signals(stop: StopSignals) -> Iterator[None]:
+def handle_signals(stop: StopSignals) -> Iterator[None]:
+    """Pass the signals of this process on to *stop* while the block runs."""
     loop = asyncio.get_running_loop()
     numbers = [number for number in SIGNALS if not _is_ignored(number)]
     try:

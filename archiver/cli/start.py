@@ -37,6 +37,7 @@ from archiver.cli.directory import (
     check_one_machine,
     check_resumable,
     check_same_frontier,
+    check_store,
     default_directory,
     finish_switch_over,
     lacks_frontier,
@@ -50,7 +51,7 @@ from archiver.cli.watch.beside import WatchRequest, served
 from archiver.cli.watch.metrics import MetricsRequest, metrics_served
 from archiver.collection import settings_file
 from archiver.collection.layout import Layout
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.named_crawl import NamedCrawl, recorded_only
 from archiver.collection.named_files import store_uses, vouch
 from archiver.config import toml
 from archiver.config.addresses import DATABASE
@@ -184,6 +185,8 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     own = toml.parse(read, str(layout.settings))
     newest = newest_settings(layout, own)
     settings = with_values(Settings(), {**newest, **given})
+    if settings.warc.recording:
+        raise ConfigError(recorded_only(directory))
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
     check_seed_settings(settings, f"{layout.settings}: ")
@@ -218,8 +221,11 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     machine = machine_of(layout.database)
     read = settings_file.settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
+    if before.get("recording") and not (request.urls or request.lists):
+        raise ConfigError(recorded_only(directory))
+    kept = {} if before.get("recording") else before  # what a recording needs is not for a crawl
     given = request.given.whole()
-    settings, origins = new_settings(request.urls, request.lists, Source(before, {}), given)
+    settings, origins = new_settings(request.urls, request.lists, Source(kept, {}), given)
     check_named_files(directory, settings, given.values, trusted=request.trusted)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
@@ -313,21 +319,6 @@ def _opened(
         processes = stack.enter_context(crawler_processes(crawlers_of(settings)))
         return open_processes(directory, settings, how, by, processes)
     return open_crawl(directory, settings, resume=how.resume, text=how.text, read=how.read, by=by)
-
-
-def check_store(settings: Settings, *, resumed: bool = False) -> None:
-    """Refuse a store that cannot be written to; a crawl that is *resumed* goes on without it."""
-    if not settings.warc.store:
-        return
-    from archiver.collection.store import Store
-
-    store = Store(settings.warc.store)
-    try:
-        store.check()
-    except ConfigError as error:
-        if not resumed:
-            raise
-        complain(f"{error}; the crawl goes on, and files are sent later")
 
 
 def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:

@@ -108,7 +108,8 @@ def _view(crawl: NamedCrawl, holder: Holder | None) -> FindingStyle:
     columns = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     without = ("waiting",) if holder else ()
     name = quote(printable(crawl.name, LONGEST))
-    return FindingStyle(name, columns, without, colours(sys.stdout), is_address=crawl.layout is None)
+    shown = FindingStyle(name, columns, without, colours(sys.stdout), is_address=crawl.layout is None)
+    return replace(shown, past=crawl.is_recording)
 
 
 def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:

@@ -126,7 +126,7 @@ class Index:
 
     def add(self, captures: Iterable[Capture | Resource]) -> None:
         """Add the lines of *captures*; they are on disk after the next `flush`."""
-        for capture in captures:
+        for capture in filter(cdxj.is_shown, captures):
             self._runs_for(capture.warc).add(capture)
 
     def add_lines(self, warc: str, lines: Iterable[bytes]) -> int:

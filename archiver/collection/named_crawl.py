@@ -50,6 +50,14 @@ class NamedCrawl:
         """The name of its folder, if it is an earlier crawl of its collection; else ""."""
         return self.layout.directory.name if self.layout is not None and self.collection is not None else ""
 
+    @property
+    def is_recording(self) -> bool:
+        """True if clients have asked for what it holds, so that there is no queue to go on with."""
+        try:
+            return self.layout is not None and bool(read_settings(self.layout.settings).get("recording"))
+        except ConfigError:  # other commands report it
+            return False
+
     @classmethod
     def in_directory(cls, directory: Path) -> Self:
         """Return the crawl in *directory*."""
@@ -138,6 +146,15 @@ def check_holds_crawl(crawl: NamedCrawl) -> None:
         raise ConfigError(totals.without_crawl(crawl.layout.directory))
 
 
+def recorded_only(directory: Path) -> str:
+    """Return what to do instead with a recording in *directory* that a command for crawls names."""
+    name = quote(str(directory))
+    return (
+        f"{directory} holds a recording, which has no queue; to record more: archiver record -o {name}; to crawl into "
+        f"the same collection: archiver crawl URL --since {name}"
+    )
+
+
 def check_changeable(crawl: NamedCrawl) -> Settings:
     """Return the settings of *crawl*. Refuse a directory without a crawl that a command can change."""
     check_holds_crawl(crawl)
@@ -145,6 +162,8 @@ def check_changeable(crawl: NamedCrawl) -> Settings:
         with crawl.read() as db:
             return crawl.settings(db)
     settings = with_values(Settings(), read_settings(crawl.layout.settings))
+    if settings.warc.recording:
+        raise ConfigError(recorded_only(crawl.layout.directory))
     if not crawl.layout.has_frontier() or not totals.has_started(crawl.layout.directory):
         raise ConfigError(f"{crawl.name}: the crawl has not started; run archiver resume first")
     return settings

@@ -7,11 +7,12 @@ member, only the first is listed. Records inside the body of a damaged record of
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
+from archiver.ask import WITH_BODY
 from archiver.collection.imports import imported_files
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
@@ -21,6 +22,7 @@ from archiver.http.head import MAX_HEAD
 from archiver.storage import OPEN, storage
 from archiver.warc.cdxj import (
     NEVER_LISTED,
+    NOT_REPLAYED,
     REVISIT,
     IndexedRecord,
     decode_field,
@@ -34,9 +36,7 @@ from archiver.warc.post_keys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE, FIELDS_TYPE
 from archiver.warc.resources import mime_of
-from archiver.warc.warcinfo import ForgedRecords
-
-_WITH_BODY = frozenset(("POST", "PUT"))
+from archiver.warc.warcinfo import ForgedRecords, written_by_archiver
 
 
 class _Request(NamedTuple):
@@ -108,7 +108,8 @@ def add_others(index: Index, layout: Layout, files: Iterable[KnownFile], *, all_
 def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the lines of one WARC, which is called *name*, in the order of its records."""
     size = file.seek(0, 2)
-    for listed in _placed(_joined(_records(file)), size):
+    hidden = NEVER_LISTED | NOT_REPLAYED if written_by_archiver(file) else NEVER_LISTED
+    for listed in _placed(_joined(_records(file), hidden), size):
         yield listed.line(name)
 
 
@@ -197,7 +198,7 @@ def _request_of(record: Record) -> _Request | None:
     head, _, body = bytes(block).partition(b"\r\n\r\n")
     first, *rest = head.split(b"\r\n")
     method = first.decode("latin-1").strip().partition(" ")[0]
-    if method.upper() not in _WITH_BODY:
+    if method.upper() not in WITH_BODY:
         return _Request(method, "", None, b"")
     fields: dict[str, str] = {}
     for line in rest:
@@ -209,8 +210,11 @@ def _request_of(record: Record) -> _Request | None:
     return _Request(method, fields.get("content-type", ""), fields.get("content-length"), body[:MAX_BODY])
 
 
-def _joined(seen: Iterable[_RecordInFile]) -> Iterator[_RecordInFile]:
-    """Yield each record; a response next to its request gets the key that the request gives it."""
+def _joined(seen: Iterable[_RecordInFile], hidden: Collection[str]) -> Iterator[_RecordInFile]:
+    """Yield each record; a response next to its request gets the key that the request gives it.
+
+    *hidden*: the methods whose responses are not listed.
+    """
     before: _RecordInFile | None = None
     for this in seen:
         if before is None or not _belong(before, this):
@@ -218,8 +222,8 @@ def _joined(seen: Iterable[_RecordInFile]) -> Iterator[_RecordInFile]:
                 yield before
             before = this
             continue
-        yield _answering(before, this)
-        yield _answering(this, before)
+        yield _answering(before, this, hidden)
+        yield _answering(this, before, hidden)
         before = None
     if before is not None:
         yield before
@@ -233,13 +237,13 @@ def _belong(first: _RecordInFile, second: _RecordInFile) -> bool:
     )
 
 
-def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
+def _answering(seen: _RecordInFile, other: _RecordInFile, hidden: Collection[str]) -> _RecordInFile:
     request = other.request
     if seen.listed is None or request is None:
         return seen
-    if request.method in NEVER_LISTED:
+    if request.method in hidden:
         return seen._replace(listed=None)
-    if request.method.upper() not in _WITH_BODY:
+    if request.method.upper() not in WITH_BODY:
         return seen
     query, looked_up = key_parts(request.method, seen.url, request.content_type, request.length, request.body)
     return seen._replace(listed=seen.listed.with_request(request.method, query, looked_up))

@@ -6,15 +6,15 @@ never leaves a file that looks finished and that the database does not know.
 Invariant: a `WriteResult` names only bytes that are on disk.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from archiver.http import Digester, digest_of, digests_of
-from archiver.model import NOWHERE, Capture, Claim, Digests, Exchange, FileState, Links, Resource, Revisit
+from archiver.http import Digester, digest_of, digest_of_pieces, digests_of
+from archiver.model import NOWHERE, Block, Capture, Claim, Digests, Exchange, FileState, Links, Resource, Revisit
 from archiver.warc.records import (
     FIELDS_TYPE,
     BlockHeaders,
@@ -42,6 +42,7 @@ class PendingVisit(NamedTuple):
     revisit: Revisit | None = None
     digests: Digests | None = None  # if they are known already
     links_of: tuple[str, int] | None = None  # the file and offset of the stored response that *links* come from
+    upload: Block | None = None  # the end of the request, if that is large
 
 
 class NewResource(NamedTuple):
@@ -202,18 +203,19 @@ class Archive:
         return self._file
 
     def _store(self, file: WarcFile, visit: PendingVisit) -> Capture:
-        claim, exchange, links, revisit, _, links_of = visit
+        claim, exchange, links, revisit, _, links_of, upload = visit
         algorithm = self._identity.algorithm
         visit_metadata = VisitMetadata.of(claim, exchange, links, revisit, links_of)
         fields = visit_metadata.fields() if is_unmodified(revisit) else ""
         notes = b"" if fields else visit_metadata.block()
         block, length, digests = self._block(visit)
-        request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
-        blocks = BlockHeaders(digests, length, request, metadata, len(notes), revisit, fields)
+        request, metadata = digest_of_pieces(algorithm, _request(visit)), digest_of(algorithm, notes)
+        sent = len(exchange.request) + (0 if upload is None else upload.length)
+        blocks = BlockHeaders(digests, length, request, sent, metadata, len(notes), revisit, fields)
         headers = capture_headers(claim.target, exchange, blocks, self._file_id, self._new_id)
         spans = (
             file.append(headers.response, block, length),
-            file.append(headers.request, (exchange.request,), len(exchange.request)),
+            file.append(headers.request, _request(visit), sent),
             NOWHERE if fields else file.append(headers.metadata, (notes,), len(notes)),
         )
         capture = Capture.of(claim.url, exchange, digests, file.name, spans)
@@ -244,3 +246,10 @@ class Archive:
         for piece in chain((first,), pieces):
             digester.feed(piece)
         return digester.digests()
+
+
+def _request(visit: PendingVisit) -> Iterator[bytes]:
+    """Yield the request of *visit* in order."""
+    yield visit.exchange.request
+    if visit.upload is not None:
+        yield from visit.upload.pieces()

@@ -136,6 +136,12 @@ class WarcSettings:
         BOOLEAN,
         "With --store, keep WARC files here too. If not, they are deleted at the end of a run, once it has them.",
     )
+    recording: bool = setting(
+        False,
+        BOOLEAN,
+        "archiver record writes this collection: it holds what clients have asked for, and no queue.",
+        option=False,
+    )
     operator: str = setting("", TEXT, "Say who runs this crawl; stored in each warcinfo record.")
     description: str = setting("", TEXT, "Say what this crawl is for; stored in each warcinfo record.")
 

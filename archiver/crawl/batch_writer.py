@@ -229,7 +229,7 @@ class BatchWriter:
             links = self._links(visited)
             if visited.unmodified is None:
                 exchange = with_coding_fault(exchange, links)
-            deposit = PendingVisit(claim, exchange, links)
+            deposit = PendingVisit(claim, exchange, links, upload=visited.upload)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
             settlement = conclude(rules, claim, exchange, links, now)._replace(cookies=visited.cookies)

@@ -128,7 +128,7 @@ async def open_crawl(
     were parsed from; if crawl.toml has changed since, nothing begins. *by*: what the caller provides.
     """
     async with AsyncExitStack() as stack:
-        opened, _ = await _opened(stack, directory, settings, by, Opening(resume, text, read))
+        opened, _ = await opened_collection(stack, directory, settings, by, Opening(resume, text, read))
         crawl, figures, writers, journal = await _put_together(stack, opened)
         await _publish(stack, opened, figures.live, resume=resume)
         yield crawl
@@ -141,7 +141,7 @@ async def open_processes(
 ) -> AsyncIterator[Supervisor]:
     """Do the same for a crawl with a crawler in each of *processes*, which wait for their tasks."""
     async with AsyncExitStack() as stack:
-        opened, lock = await _opened(stack, directory, settings, by, how)
+        opened, lock = await opened_collection(stack, directory, settings, by, how)
         supervisor = Supervisor(opened, lock.fileno, processes)
         await _publish(stack, opened, supervisor.live, resume=how.resume)
         yield supervisor
@@ -172,7 +172,7 @@ async def join_crawl(task: CrawlerTask) -> AsyncIterator[tuple[Crawl, CrawlFigur
         await asyncio.to_thread(journal.leave)
 
 
-async def _opened(
+async def opened_collection(
     stack: AsyncExitStack, directory: Path, settings: Settings, by: Provided, how: Opening
 ) -> tuple[Opened, Lock]:
     """Return the collection in *directory*, locked and recovered."""
@@ -219,11 +219,11 @@ async def _put_together(
     clock, by_host, hooks = opened.clock, rules.visit_rules.settings, rules.visit_rules.hooks
     sent = SettingsByHost(secrets.filled(settings), by_host.answers)
     guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
-    fetcher = _fetcher(stack, layout, sent, guard, hooks)
+    fetcher = fetcher_of(stack, layout, sent, guard, hooks)
     journal = Journal(opened.index, CrawlLog(layout.log, settings.events), clock)
     stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
-    archives = _archives(opened)
-    writers = _writers(opened, archives, journal, clock)
+    archives = archives_of(opened)
+    writers = writers_of(opened, archives, journal, clock)
     files: list[FileWriter] = [*writers]
     views = _views(opened, archives, journal, files)
     for each in files:
@@ -329,7 +329,7 @@ def _recollection(
     return lookups, UndiscoveredUrls(memory, frontier, rules, thread)
 
 
-def _fetcher(
+def fetcher_of(
     stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, guard: AddressGuard, hooks: Hooks | None
 ) -> Fetcher:
     """Return the fetcher; *stack* closes it, and then the threads that spool its responses."""
@@ -355,7 +355,7 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
         return await frontier.seeds(), await frontier.newest_order()
 
 
-def _archives(opened: Opened) -> Iterator[Archive]:
+def archives_of(opened: Opened) -> Iterator[Archive]:
     """Yield archives for the writers of this crawler; they share the serial numbers of their files."""
     layout, crawler = opened.layout, opened.crawler[0]
     identity = identity_of(opened.settings)
@@ -374,7 +374,7 @@ def _archives(opened: Opened) -> Iterator[Archive]:
         )
 
 
-def _writers(
+def writers_of(
     opened: Opened, archives: Iterator[Archive], journal: Journal, clock: Clock
 ) -> tuple[BatchWriter, BatchWriter]:
     """Return the quick writer and the slow one."""

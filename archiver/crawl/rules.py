@@ -91,7 +91,7 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
         ("operator", settings.warc.operator),
         ("description", settings.warc.description),
         ("robots", settings.politeness.robots),
-        ("http-header-user-agent", user_agent(settings.fetch)),
+        ("http-header-user-agent", "" if settings.warc.recording else user_agent(settings.fetch)),
         ("http-header-from", settings.fetch.contact),
     ]
     given = []

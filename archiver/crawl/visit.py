@@ -26,6 +26,7 @@ from archiver.extract.exchange import (
 from archiver.extract.references import policy_in, refreshes_itself
 from archiver.http.body import unread_reason
 from archiver.model import (
+    Block,
     Claim,
     Cookie,
     Event,
@@ -77,6 +78,7 @@ class Visited:
     unmodified: StoredVersion | None = None  # the stored version, which the exchange says is still the newest
     cookies: tuple[Cookie, ...] = ()  # that the answer set
     links: Links | None = None  # in the answer, if it has been read
+    upload: Block | None = None  # the end of the request, if that is large
 
 
 def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:

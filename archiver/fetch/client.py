@@ -6,6 +6,7 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 """
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -14,7 +15,7 @@ from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.connection import ConnectionPool
 from archiver.fetch.dns import Lookups, routed
-from archiver.fetch.exchange import Attempt, Keep, Progress, SharedCpu
+from archiver.fetch.exchange import USUAL, Attempt, Bounds, Hear, Keep, Particulars, Progress, SharedCpu
 from archiver.fetch.http_proxy import (
     AUTHENTICATION_REQUIRED,
     CHALLENGES,
@@ -24,15 +25,15 @@ from archiver.fetch.http_proxy import (
     own_error,
 )
 from archiver.fetch.network import Timeouts
-from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.private_networks import AddressGuard, normalized_host, spelled_address
 from archiver.fetch.proxy import ProxyRoutes
 from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, Spooling
 from archiver.fetch.tls import TlsContexts
 from archiver.fetch.wire import UNVERIFIED, Wire
-from archiver.http.auth import ConnectionLogin
+from archiver.http.auth import OF_CONNECTIONS, ConnectionLogin
 from archiver.http.form_post import FormPost
-from archiver.model import Exchange
+from archiver.model import Block, Exchange
 
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no public name server knows (RFC 6761)
 LONGEST_NAME = 200  # characters of a URL in a message
@@ -56,6 +57,27 @@ class AskedFor(NamedTuple):
     conditions: bytes
     form: FormPost | None
     language: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A request that a client of ours makes, which is sent as it is."""
+
+    address: str  # canonical URL
+    method: str
+    request: bytes
+    upload: Block | None = None  # the rest of it, if that is large
+    avoid: int = 0  # the port on which we listen: a request must not lead back to us
+
+    @property
+    def logs_in(self) -> bool:
+        """True if it logs its connection in, which no other request may use then (Negotiate, NTLM)."""
+        lines = self.request.partition(b"\r\n\r\n")[0].lower().split(b"\r\n")
+        said = (line.partition(b":")[2].split() for line in lines if line.startswith(b"authorization:"))
+        return any(words and words[0].decode("latin-1") in OF_CONNECTIONS for words in said)
+
+
+REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS"))  # methods of requests that may be sent again
 
 
 class _ProxyChallengeError(Exception):
@@ -125,6 +147,7 @@ class Fetcher:
         plan = self._requests.plan(origin, asked.language)
         bounds = plan.needed if asked.needed else plan.bounds
         keep = partial(self._keep, address) if self._keep is not None and not asked.needed else None
+        special = USUAL if keep is None else Particulars(keep)
         first, challenged = True, 0
         while True:
             fresh = not first or (asked.form is not None and not self._pool.idle.logged_in(origin))
@@ -138,14 +161,7 @@ class Fetcher:
                     first = False  # the connection died while we waited, or another user is logged in on it
                     continue
                 request = self._requests.request(address, plan, lines + asked.conditions, asked.form, verified=verified)
-                if wire.forwarded:
-                    request = absolute_form(request, origin)
-                spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
-                attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress), keep)
-                exchange = await (self._forwarded(attempt, wire) if wire.forwarded else attempt.run())
-                reusable = attempt.framer.reusable and (not wire.forwarded or keeps_connection(exchange))
-                if attempt.disturbed:
-                    self._pool.distrust(origin)
+                exchange, reusable = await self._made(wire, request, (address, bounds, progress), special)
             except _ProxyChallengeError:
                 challenged += 1
                 if challenged > MAX_CHALLENGES:
@@ -159,6 +175,71 @@ class Fetcher:
                 reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
                 raise FetchError(Failure.DISCONNECT, reason)
             first = False
+
+    async def relay(self, asked: ClientRequest, hear: Hear) -> Exchange:
+        """Send what a client has *asked* as it is; *hear* gets the response as it arrives.
+
+        That may be incomplete when this raises `FetchError`. A host whose certificate does not verify gets nothing,
+        unless it is named as one that gets secrets all the same: what clients send is theirs.
+        """
+        task = asyncio.current_task()
+        progress = self._progress[task] = Progress()
+        try:
+            return await self._relay(asked, hear, progress)
+        finally:
+            del self._progress[task]
+
+    async def _relay(self, asked: ClientRequest, hear: Hear, progress: Progress) -> Exchange:
+        origin = url.origin(asked.address)
+        course = asked.address, self._requests.plan(origin).needed, progress
+        special = Particulars(method=asked.method, upload=asked.upload, hear=hear)
+        repeatable, challenged = asked.method in REPEATABLE, 0
+        fresh = not repeatable
+        while True:
+            wire = await self._pool.connect(origin, fresh=fresh)
+            reusable = False
+            progress.address = wire.peer.ip or ""
+            try:
+                self._check_relay(asked, wire, origin)
+                exchange, reusable = await self._made(wire, asked.request, course, special)
+            except _ProxyChallengeError:
+                challenged += 1
+                if challenged > MAX_CHALLENGES:
+                    raise ProxyError(wire.proxy.name if wire.proxy else "", "it accepts no nonce") from None
+                continue
+            finally:
+                wire.give_back(reusable=reusable and not asked.logs_in)
+            if exchange is not None:
+                return exchange
+            if not (wire.reused and repeatable):
+                reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
+                raise FetchError(Failure.DISCONNECT, reason)
+            fresh = True
+
+    def _check_relay(self, asked: ClientRequest, wire: Wire, origin: str) -> None:
+        """Raise `FetchError` if nothing of *asked* may be sent on *wire*."""
+        name = normalized_host(url.host(asked.address))
+        if UNVERIFIED in wire.notes and not self._guard.may_send_secrets(origin, verified=False):
+            reason = f"its certificate does not verify, so nothing is sent; --insecure-secrets {name} sends it"
+            raise FetchError(Failure.TLS, reason)
+        here = spelled_address(wire.peer.ip or "")
+        if asked.avoid and here is not None and here.is_loopback and origin.endswith(f":{asked.avoid}"):
+            raise FetchError(Failure.PRIVATE, f"{name}:{asked.avoid} is this proxy itself")
+
+    async def _made(
+        self, wire: Wire, request: bytes, course: tuple[str, Bounds, Progress], special: Particulars
+    ) -> tuple[Exchange | None, bool]:
+        """Make an exchange on *wire*; return its result, and whether the connection can carry another one."""
+        address, bounds, progress = course
+        origin = url.origin(address)
+        if wire.forwarded:
+            request = absolute_form(request, origin)
+        spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
+        attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress), special)
+        exchange = await (self._forwarded(attempt, wire) if wire.forwarded else attempt.run())
+        if attempt.disturbed:
+            self._pool.distrust(origin)
+        return exchange, attempt.framer.reusable and (not wire.forwarded or keeps_connection(exchange))
 
     async def _forwarded(self, attempt: Attempt, wire: Wire) -> Exchange | None:
         """Return the result of *attempt* at a proxy; raise `ProxyError` if the proxy is to blame for it."""
@@ -189,6 +270,11 @@ class Fetcher:
             exchange.response.close()
             raise FetchError(Failure.CONNECT, f"proxy {proxy.name} answers {own}")
         return exchange
+
+    @property
+    def spooling(self) -> Spooling:
+        """Where the fetcher keeps what is large."""
+        return Spooling(self.spool_folder, self._algorithm, self._writer)
 
     def proxy_answers(self, name: str) -> bool:
         """Return True if the proxy *name* has answered since it last failed."""

@@ -93,6 +93,16 @@ class RawProtocol(asyncio.Protocol):
         if self.wire is not None:
             self.wire.end(self._cut_off())
 
+    def pause_writing(self) -> None:
+        """The system takes no more bytes for now."""
+        if self.wire is not None:
+            self.wire.filled(full=True)
+
+    def resume_writing(self) -> None:
+        """The system takes bytes again."""
+        if self.wire is not None:
+            self.wire.filled(full=False)
+
     def _cut_off(self) -> BaseException | None:
         """Return an error if the server closed a TLS connection without close_notify."""
         return ConnectionResetError(UNCLOSED) if is_cut_off(self.raw_transport) else None

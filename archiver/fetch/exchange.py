@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from archiver.errors import Failure, FetchError
+from archiver.fetch.http_proxy import AUTHENTICATION_REQUIRED
 from archiver.fetch.spool import Spool
 from archiver.fetch.wire import Wire
 from archiver.http import Framer, WantedBodies
 from archiver.http.body import WHOLE, Extent, UnreadReason
 from archiver.http.head import body_length, may_be_head
-from archiver.model import Exchange, Framing, Truncation
+from archiver.model import Block, Exchange, Framing, Truncation
 
 SLOW_GRACE = 600.0  # seconds before a slow response is judged
 SLOWEST = 1024.0  # bytes a second on average; slower responses are cut then, as a trickle could last forever
@@ -37,6 +38,8 @@ FEW = 16  # … and a response may have this many without waiting
 
 
 Keep = Callable[[str, Framing], Awaitable[str]]  # from URL and head to why the body is not read; "" if it is
+# Gets each kept piece of a response, and True with the last. Returns False if no one listens any more.
+Hear = Callable[[Framing, bytes, bool], Awaitable[bool]]
 
 
 class SharedCpu:
@@ -107,15 +110,31 @@ class Bounds:
     bandwidth: int = 0  # bytes a second; 0: no limit
 
 
+@dataclass(frozen=True, slots=True)
+class Particulars:
+    """What only some exchanges need."""
+
+    keep: Callable[[Framing], Awaitable[str]] | None = None  # returns why the body is not read, "" if it is
+    method: str = "GET"
+    upload: Block | None = None  # the end of the request, if it is in a file
+    hear: Hear | None = None  # gets the response while it is read, unless it may belong to another request
+
+
+USUAL = Particulars()
+UPLOAD_CUT = "request-cut"  # remark: the server answered before it had the whole request
+
+
 class Attempt:
     """One request on one connection, and its response."""
 
     __slots__ = (
         "_answered",
+        "_attended",
         "_bounds",
         "_cpu",
         "_extent",
         "_headed",
+        "_hear",
         "_kept",
         "_large",
         "_progress",
@@ -124,6 +143,8 @@ class Attempt:
         "_request",
         "_seen",
         "_spool",
+        "_unsent",
+        "_upload",
         "_wire",
         "framer",
     )
@@ -135,16 +156,16 @@ class Attempt:
         spool: Spool,
         bounds: Bounds,
         beside: tuple[SharedCpu, Progress],
-        keep: Callable[[Framing], Awaitable[str]] | None = None,
+        special: Particulars = USUAL,
     ) -> None:
-        """*keep* returns why the body is not read, "" if it is."""
-        self.framer = Framer()
+        self.framer = Framer(special.method)
         self._wire = wire
         self._request = request
         self._spool = spool
         self._bounds = bounds
         self._cpu, self._progress = beside
-        self._kept = keep
+        self._kept, self._upload, self._hear = special.keep, special.upload, special.hear
+        self._attended = special.hear is not None  # a client listens, so a stream without an end is no waste
         self._large = False
         self._seen = 0  # value of `SharedCpu.small_pieces` when last checked
         self._received = False
@@ -152,6 +173,7 @@ class Attempt:
         self._extent = WHOLE  # how far the body is read, decided by the head …
         self._headed = math.inf  # … at this time
         self._remarks: tuple[str, ...] = ()
+        self._unsent = False  # the server did not take the whole request
 
     async def run(self) -> Exchange | None:
         """Make the exchange. Return None if no response came that is certainly for this request."""
@@ -159,6 +181,8 @@ class Attempt:
         clock = time.monotonic()
         try:
             self._wire.send(self._request)
+            if self._upload is not None:
+                await self._send_upload(self._upload)
             await self._receive()
             took = time.monotonic() - clock
             if self.framer.truncated is None:
@@ -180,7 +204,7 @@ class Attempt:
                 truncated=self.framer.truncated,
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
-                notes=self._wire.notes + self._remarks,
+                notes=self._wire.notes + self._remarks + (UPLOAD_CUT,) * self._unsent,
                 lookup=None if answer is None else answer.take(),
             )
         finally:
@@ -194,14 +218,35 @@ class Attempt:
     def _doubtful(self, framing: Framing) -> bool:
         """True if the response may belong to another request, because the connection was used before."""
         other_head = self.disturbed and may_be_head(self.framer.surplus)  # that head may be the real response
-        return self._wire.reused and (other_head or framing.protocol == "http/0.9" or framing.status == LATE)
+        return (self._wire.reused and other_head) or self._foreign(framing)
+
+    def _foreign(self, framing: Framing) -> bool:
+        """True if the head shows that the response may belong to another request."""
+        return self._wire.reused and (framing.protocol == "http/0.9" or framing.status == LATE)
+
+    def _is_heard(self, framing: Framing) -> bool:
+        """True if the response goes on to the client. A challenge of our proxy is for us."""
+        ours = self._wire.forwarded and framing.status == AUTHENTICATION_REQUIRED
+        return not ours and not self._foreign(framing)
+
+    async def _send_upload(self, upload: Block) -> None:
+        """Send the end of the request, until the server answers: it may refuse a body that it has not read."""
+        for piece in upload.pieces():
+            try:
+                if not await self._wire.has_room(self._bounds.timeout):
+                    self._unsent = True
+                    return
+            except TimeoutError:
+                reason = f"the server takes no more of the request within {self._bounds.timeout:g} s"
+                raise FetchError(Failure.TIMEOUT, reason) from None
+            self._wire.send_more(piece)
 
     async def _receive(self) -> None:
         framer, awake, steps = self.framer, self._wire.awake, FramerSteps(self.framer)
         began = awake.now()
         while not framer.done:
             timeout = self._timeout(began)
-            left = math.inf if self._extent is WHOLE else self._left(awake.now())
+            left = self._left(awake.now()) if self._sampled else math.inf
             try:
                 data = await self._wire.read(min(timeout, left))
             except TimeoutError:
@@ -244,7 +289,7 @@ class Attempt:
             if self._kept is not None and self._extent is WHOLE and (remark := await self._kept(framer.framing)):
                 self._extent = Extent(remark, seconds=0.0)
         await self._keep(piece)
-        if self._extent is not WHOLE and self._is_enough(now - self._headed):
+        if self._sampled and self._is_enough(now - self._headed):
             await self._leave()
         if self._too_slow(now - began):
             await self._cut(Truncation.TIME)
@@ -269,13 +314,19 @@ class Attempt:
                 self._cut_with_remark(
                     f"{UnreadReason.UNSTATED}:{self._spool.length} bytes, because the disk is almost full"
                 )
+        if piece and self._hear is not None and framing is not None and self._is_heard(framing):
+            self._wire.pause()
+            try:
+                self._attended = await self._hear(framing, piece, self.framer.done)
+            finally:
+                self._wire.resume()
 
     def _limit(self, framing: Framing | None) -> tuple[float, str]:
         """Return the maximum length of the block, and the remark for a block that is cut there."""
         limit, remark = self._bounds.max_size or math.inf, ""
         if framing is None:
             return limit, remark
-        if self._extent.size and framing.head_length + self._extent.size < limit:
+        if self._extent.size and self._hear is None and framing.head_length + self._extent.size < limit:
             limit, remark = framing.head_length + self._extent.size, self._extent.remark
         most = self._bounds.max_unstated
         if most and most < self._progress.received and framing.head_length + most < limit and _is_unstated(framing):
@@ -294,6 +345,11 @@ class Attempt:
         while self._seen != self._cpu.small_pieces and (left := end - time.monotonic()) > 0:
             self._seen = self._cpu.small_pieces
             await asyncio.sleep(min(left, max(spent, LOOK)))
+
+    @property
+    def _sampled(self) -> bool:
+        """True if only a part of the body is read."""
+        return self._extent is not WHOLE and not self._attended
 
     def _left(self, now: float) -> float:
         """Return the seconds left for a sample; infinity if the body is not sampled."""

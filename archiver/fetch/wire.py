@@ -34,6 +34,7 @@ class Wire:
     __slots__ = (
         "_end",
         "_ended",
+        "_full",
         "_held",
         "_loop",
         "_paused",
@@ -42,6 +43,7 @@ class Wire:
         "_pool",
         "_protocol",
         "_release",
+        "_room",
         "_timer",
         "_transport",
         "_waiter",
@@ -82,6 +84,8 @@ class Wire:
         self._held = 0
         self._ended = False
         self._paused = False
+        self._full = False  # the system takes no more bytes for now
+        self._room: asyncio.Future[None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._end = 0.0  # deadline of the waiter, on the `awake` clock
         self._timer: asyncio.TimerHandle | None = None
@@ -120,6 +124,26 @@ class Wire:
             start = request.index(b"\r\n") + 2
             request = request[:start] + self.login + request[start:]
         self._transport.write(request)
+
+    def send_more(self, data: bytes) -> None:
+        """Write *data*, which belongs to the request that was sent last."""
+        self._transport.write(data)
+
+    async def has_room(self, timeout: float) -> bool:  # noqa: ASYNC109  its callers have one for each step
+        """Wait up to *timeout* seconds (then TimeoutError) until more can be sent; False if the server answers now."""
+        if self._full and not self._pieces and not self.closed:
+            self._room = self._loop.create_future()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._room
+            finally:
+                self._room = None
+        return not self._pieces and not self.closed
+
+    def filled(self, *, full: bool) -> None:
+        """Note whether the system takes more bytes (called by the protocol)."""
+        self._full = full
+        self._make_room()
 
     async def read(self, timeout: float) -> bytes:  # noqa: ASYNC109  our own timer costs a tenth of asyncio.timeout
         """Return what has arrived, waiting up to *timeout* seconds (then TimeoutError); b"" at the end."""
@@ -197,7 +221,12 @@ class Wire:
             if not self._transport.is_closing():
                 self._transport.resume_reading()
 
+    def _make_room(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
     def _wake(self) -> None:
+        self._make_room()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from archiver import url
-from archiver.ask import METHOD, POST
+from archiver.ask import METHOD, WITH_BODY
 from archiver.model import Capture, Profile, Resource
 from archiver.warc.post_keys import parts_of
 from archiver.warc.reader import Record
@@ -175,6 +175,12 @@ class IndexedRecord(NamedTuple):
         return f"{key} {self.timestamp} {json.dumps(fields)}\n".encode("utf-8", "replace")
 
 
+def is_shown(capture: Capture | Resource) -> bool:
+    """Return True if an index lists *capture*."""
+    ask = None if isinstance(capture, Resource) else capture.ask
+    return ask is None or ask.method not in NEVER_LISTED | NOT_REPLAYED
+
+
 def capture_line(capture: Capture | Resource, filename: str) -> bytes:
     """Return the index line of *capture*, with its line end; *filename* is the current name of its WARC."""
     status: str | None
@@ -189,8 +195,8 @@ def capture_line(capture: Capture | Resource, filename: str) -> bytes:
     entry = IndexedRecord(address, timestamp14(capture.timestamp), mime, status, digest, span.offset, span.length)
     if isinstance(capture, Resource):
         return entry.line(filename)
-    if capture.ask is not None and capture.ask.posts:
-        entry = entry._replace(url=capture.ask.target).with_request(POST, *parts_of(capture.ask))
+    if capture.ask is not None and capture.ask.method in WITH_BODY:
+        entry = entry._replace(url=capture.ask.target).with_request(capture.ask.method, *parts_of(capture.ask))
     return entry.in_language(capture.language).line(filename)
 
 
@@ -235,6 +241,7 @@ def _host(origin: str) -> str:
 
 
 NEVER_LISTED = frozenset(("HEAD", "OPTIONS"))  # methods whose empty responses would hide those to GET
+NOT_REPLAYED = frozenset(("DELETE", "PATCH"))  # in files of ours: theirs would too, and cdxj-indexer lists them
 
 _LISTED = frozenset(("response", "revisit", "resource", "metadata"))
 _IN_HTTP = frozenset(("response", "revisit", "request"))

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
 from archiver import url
-from archiver.ask import GET, METHOD, POST, Ask
+from archiver.ask import GET, METHOD, POST, WITH_BODY, Ask
 
 LONGEST_QUERY = 4096  # characters of a query
 MAX_BODY = 4 << 20  # bytes of a body that are read; longer JSON gives no values
@@ -31,7 +31,7 @@ def key_parts(method: str, url: str, content_type: str, length: str | None, body
     *length* is the request's Content-Length, None without one; if it is not a number, there is no query.
     """
     query: str | None = ""
-    if method in ("POST", "PUT"):
+    if method in WITH_BODY:
         size = _size(length)
         query = None if size is None else _query(content_type, body[:size])[:LONGEST_QUERY]
     joined = f"{url}{'&' if '?' in url else '?'}{METHOD}{method}"
@@ -131,8 +131,8 @@ def asked_url(ask: Ask) -> str | None:
 
 
 def parts_of(ask: Ask) -> tuple[str | None, str]:
-    """Return the query and the looked-up URL of *ask*, a POST, as in `key_parts`."""
-    return key_parts(POST, ask.target, ask.content_type, str(len(ask.body)), ask.body)
+    """Return the query and the looked-up URL of *ask*, which is no GET, as in `key_parts`."""
+    return key_parts(ask.method, ask.target, ask.content_type, str(len(ask.body)), ask.body)
 
 
 def asked_of(target: str, request: bytes, named: Collection[str] = ()) -> Ask:
@@ -151,3 +151,21 @@ def asked_of(target: str, request: bytes, named: Collection[str] = ()) -> Ask:
         return Ask(target, "", b"", fields, GET)
     content_type = next((value for name, value in sent if name.lower() == "content-type"), "")
     return Ask(target, content_type, body, fields)
+
+
+def recorded_url(ask: Ask) -> str:
+    """Return the URL by which a recorded *ask* is known to the frontier: without what was sent, which may be secret."""
+    method = f"{ask.target}{'&' if '?' in ask.target else '?'}{METHOD}{ask.method}"
+    return url.canonical(method) or ask.target if ask.posts else ask.target
+
+
+def recorded_ask(target: str, request: bytes) -> Ask:
+    """Return what a client has sent to *target* as *request*; of the body only the part that keys depend on."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method = first.partition(" ")[0]
+    if method not in WITH_BODY:
+        return Ask(target, "", b"", (), method)
+    fields = (line.partition(":") for line in lines)
+    content_type = next((value.strip() for name, _, value in fields if name.lower() == "content-type"), "")
+    return Ask(target, content_type, body[:MAX_BODY], (), method)

@@ -27,9 +27,7 @@ FIELDS_TYPE = "application/warc-fields"
 PROFILES = "http://netpreserve.org/warc/1.1/revisit/"  # and a word of `Profile`
 
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII
-_SHOWN = "".join(
-    chr(code) for code in range(0x20, 0x7F) if chr(code) != "%"
-)  # kept in a line; other bytes are escaped as %0D
+_SHOWN = _PLAIN.decode().replace("%", "")  # kept in a line; other bytes are escaped as %0D
 _BYTES = re.compile(r"[0-9]{1,18}")
 _PATH = "hopsFromSeed"  # in the metadata of each visit
 ACCEPT_LANGUAGE = "acceptLanguage"  # in the response or revisit of a language variant
@@ -115,6 +113,7 @@ class BlockHeaders(NamedTuple):
     response: Digests  # for a revisit: of the stored block, and of the payload stored elsewhere
     response_length: int
     request: str  # digest
+    request_length: int
     metadata: str  # digest
     metadata_length: int
     revisit: Revisit | None = None
@@ -157,7 +156,7 @@ def capture_headers(
     request = (
         f"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
         f"{common}{came_from}WARC-Block-Digest: {blocks.request}\r\n"
-        f"Content-Type: {REQUEST_TYPE}\r\nContent-Length: {len(exchange.request)}\r\n\r\n"
+        f"Content-Type: {REQUEST_TYPE}\r\nContent-Length: {blocks.request_length}\r\n\r\n"
     )
     if blocks.notes:
         return CaptureHeaders(response.encode(), request.encode(), b"")

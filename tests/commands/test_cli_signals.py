@@ -193,7 +193,7 @@ def test_early_signals(signals: int, told: list[str]) -> None:
 
     async def opened() -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(stop.stop(crawl), 0.01)  # type: ignore[arg-type]
+            await asyncio.wait_for(stop.stop(crawl), 0.01)
 
     asyncio.run(opened())
     assert crawl.told == told

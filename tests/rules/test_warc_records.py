@@ -88,7 +88,7 @@ TYPES = (RESPONSE_TYPE, REQUEST_TYPE, FIELDS_TYPE)
 def _fields(exchange: Exchange, revisit: Revisit | None = None) -> dict[str, list[tuple[str, str]]]:
     ids = count(1)
     stored = 19 if revisit else exchange.response.length
-    blocks = BlockHeaders(Digests("sha1:B", "sha1:P", 0), stored, "sha1:R", "sha1:M", 7, revisit)
+    blocks = BlockHeaders(Digests("sha1:B", "sha1:P", 0), stored, "sha1:R", len(exchange.request), "sha1:M", 7, revisit)
     made = capture_headers(URL, exchange, blocks, "<urn:uuid:file>", lambda: f"<urn:uuid:{next(ids)}>")
     sizes = stored, len(exchange.request), 7
     ends = [(("Content-Type", kind), ("Content-Length", str(size))) for kind, size in zip(TYPES, sizes, strict=True)]

@@ -83,6 +83,8 @@ def new_settings(urls: Sequence[str], lists: Sequence[str], *sources: Source) ->
     kept = (one for one in values.get("seed", ()) if one.url not in dropped)
     own = combine_seed_settings(kept, seeds.own)
     settings = with_values(Settings(), {**values, "seeds": seeds.urls, "seed": own})
+    if settings.warc.recording:
+        raise ConfigError("recording: archiver record alone sets it; leave it out")
     check_seed_settings(settings, "")
     check_proxies(settings)
     check_network_choices(settings)

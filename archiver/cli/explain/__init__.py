@@ -63,7 +63,7 @@ def explained(crawl: NamedCrawl, url: str) -> Explanation:
     check_holds_crawl(crawl)
     with crawl.read() as db:
         settings = crawl.settings(db)
-        if not settings.seeds:
+        if not settings.seeds and not settings.warc.recording:
             raise ConfigError(f'{crawl.settings_name}: no seeds; add, for example, seeds = ["https://example.org/"]')
         running = crawl.holder(db) is not None
         address = find_in_crawl(db, url, settings)

@@ -285,11 +285,14 @@ async def catch_up(layout: Layout, frontier: Frontier, rules: VisitRules, index:
         log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
     if recovered.adopted:
         log.info("%d visits were stored but not settled; they are now", recovered.adopted)
-    await restore_index(layout, frontier, index)
+    await restore_index(layout, frontier, index, recorded=rules.settings.common.warc.recording)
 
 
-async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """Add the lines of closed files that index.cdxj may lack, from the database or from the files."""
+async def restore_index(layout: Layout, frontier: Frontier, index: Index, *, recorded: bool = False) -> None:
+    """Add the lines of closed files that index.cdxj may lack, from the database or from the files.
+
+    *recorded*: by a client, and the database does not know what it sent, on which keys depend.
+    """
     index.forget_runs()
     lost = not (layout.indexes / INDEX).exists()
     if lost:
@@ -299,7 +302,10 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
     for file in await frontier.files():
         if file.indexed or not file.closed:
             continue
-        await _add_lines(frontier, index, file.name)
+        if recorded:
+            await asyncio.to_thread(reindex.add_file, index, layout.archive / file.name)
+        else:
+            await _add_lines(frontier, index, file.name)
     await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
 
 
@@ -352,7 +358,7 @@ def settings_text(paths: Iterable[Path]) -> str:
         for key in (*KEYS_WITH_FILES, "behavior", "hooks"):
             if values.pop(key, None):
                 log.warning("the files of %s are not in the WARC files; name them again with --%s", key, key)
-        if values and seeds:
+        if values and (seeds or values.get("recording")):
             return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
     return ""
 

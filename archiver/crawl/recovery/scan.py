@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.ask import ASKED_BY_SCRIPT, named_headers
+from archiver.ask import ASKED_BY_CLIENT, ASKED_BY_SCRIPT, named_headers
 from archiver.collection.payload import hold_block
 from archiver.fetch.spool import FileBlock, MemoryBlock
 from archiver.http import Digester, read_beginning
@@ -29,7 +29,7 @@ from archiver.model import (
     Truncation,
 )
 from archiver.warc.members import DamagedRecord
-from archiver.warc.post_keys import asked_of, asked_url
+from archiver.warc.post_keys import asked_of, asked_url, recorded_ask, recorded_url
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE, VisitMetadata, parse_date, profile_of, says_all, target_of
 from archiver.warc.resources import resource_of
@@ -260,7 +260,10 @@ def _found(
     if not address:
         raise ValueError("it has no WARC-Target-URI")
     ask = None
-    if ASKED_BY_SCRIPT in exchange.notes:
+    if ASKED_BY_CLIENT in exchange.notes:
+        ask = recorded_ask(address, question[1]).bare()
+        address = recorded_url(ask)
+    elif ASKED_BY_SCRIPT in exchange.notes:
         ask = asked_of(address, question[1], named_headers(exchange.notes))
         address = asked_url(ask) or address
     spans = _span(response), _span(question[0]), _span(metadata)

@@ -145,7 +145,9 @@ def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
     directory = crawl.home.directory.resolve()
     name = f"collections/{directory.name}" if directory.parent.name == "collections" else directory.name
     safe = f"./{name}" if name.startswith("-") else name
-    return FindingStyle(quote(printable(safe, _LONGEST)), host=found.part.host, past=bool(crawl.stamp))
+    return FindingStyle(
+        quote(printable(safe, _LONGEST)), host=found.part.host, past=bool(crawl.stamp) or crawl.is_recording
+    )
 
 
 def _without_paths(found: Summary, crawl: NamedCrawl) -> Summary:

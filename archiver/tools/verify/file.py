@@ -9,7 +9,7 @@ undetected, such as another distance inside a run of one byte.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from os import fstat
@@ -168,6 +168,18 @@ def _has_own_gzip_headers(file: BinaryIO) -> bool:
     return any(begins_as_written(file, offset) for offset in offsets)
 
 
+def _answers_head(file: BinaryIO, record: Record) -> bool:
+    """Return True if the record behind *record*, a response, is a request for its head alone."""
+    if record.length is None:
+        return False
+    item = next(scan(file, record.offset + record.length), None)
+    if not isinstance(item, Record) or record.first("WARC-Record-ID") not in item.all("WARC-Concurrent-To"):
+        return False
+    with suppress(DamagedRecord):
+        return item.type == "request" and next(iter(item.pieces()), b"").startswith(b"HEAD ")
+    return False
+
+
 class _Reading:
     """The checks of one file."""
 
@@ -226,12 +238,12 @@ class _Reading:
             self.records += 1
             if self.records == 1 and self._job.start == 0 and item.type != "warcinfo":
                 self._add(item, "no-warcinfo", f"the first record has type {text(item.type) or 'unknown'}")
-            self._check(item, file)
+            self._check(item, file, again)
             if self._ours and not self._job.summed and item.length is not None:
                 for code, message in uncovered_findings(again, item.offset, item.length):
                     self._add(item, code, message)
 
-    def _check(self, record: Record, file: BinaryIO) -> None:
+    def _check(self, record: Record, file: BinaryIO, again: BinaryIO) -> None:
         for code, message in field_findings(record):
             self._add(record, code, message)
         check = BlockCheck(record)
@@ -247,7 +259,8 @@ class _Reading:
             return  # the scan returns it next
         check.finish()
         for code, message in check.findings():
-            self._add(record, code, message)
+            if code != "truncation-unmarked" or not _answers_head(again, record):
+                self._add(record, code, message)
         if record.length is None and self._shared != record.offset:
             self._shared = record.offset
             self._add(record, "member-shared", "the gzip member at this offset has several records")

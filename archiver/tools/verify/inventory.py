@@ -239,9 +239,10 @@ _UNINDEXED = """
     WHERE indexed = 0 AND (url LIKE 'http%' OR url LIKE 'metadata://archiver.invalid/%')
       AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
       AND NOT EXISTS (
-        SELECT 1 FROM records AS asked WHERE asked.type = 'request' AND asked.mime IN ('HEAD', 'OPTIONS')
+        SELECT 1 FROM records AS asked WHERE asked.type = 'request'
+        AND asked.mime IN ('HEAD', 'OPTIONS', 'DELETE', 'PATCH')
         AND (asked.concurrent = placed.id AND asked.concurrent <> '' OR asked.id = placed.concurrent))
-"""  # responses without a payload of their own are not indexed
+"""  # responses that are not those to GET are not indexed
 
 
 class IndexCheck:

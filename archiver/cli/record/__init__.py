@@ -1,0 +1,1 @@
+"""`archiver record`: a proxy that records what a client or browser asks through it."""
