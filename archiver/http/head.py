@@ -28,7 +28,6 @@ _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
 _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
-_QUICK = 18  # digits of a length that is not too large
 
 Field = tuple[str, str]
 Status = tuple[int, str, tuple[str, ...]]  # status code, protocol, faults
@@ -202,9 +201,6 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
             lengths.append(value)
         elif name == "transfer-encoding":
             coded.append(value)
-    alone = lengths[0] if len(lengths) == 1 and not coded else ""
-    if len(alone) <= _QUICK and alone.isascii() and alone.isdigit():  # as the code below, but faster
-        return BodyLength(int(alone), chunked=False)
     if codings := _codings(coded):
         odd = len(codings) > MAX_CODINGS or codings[-1] != "chunked"
         return BodyLength(None, not odd, ("transfer-coding",) if odd else ())

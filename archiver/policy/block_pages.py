@@ -30,13 +30,13 @@ FEW_LINKS = 3
 Fields = Sequence[tuple[str, str]]
 
 # (field, part of its value, the wall); only the wall sends these
-_FIELDS = {
-    "cf-mitigated": ("challenge", "Cloudflare"),
-    "x-amzn-waf-action": ("", "AWS WAF"),
-    "x-vercel-mitigated": ("", "Vercel"),
-    "sg-captcha": ("challenge", "SiteGround"),
-    "x-sucuri-block": ("", "Sucuri"),
-}
+_FIELDS = (
+    ("cf-mitigated", "challenge", "Cloudflare"),
+    ("x-amzn-waf-action", "", "AWS WAF"),
+    ("x-vercel-mitigated", "", "Vercel"),
+    ("sg-captcha", "challenge", "SiteGround"),
+    ("x-sucuri-block", "", "Sucuri"),
+)
 # the same, but also sent with good answers: a sign only with a suspect status
 _FIELDS_REFUSING = (
     ("x-datadome", "", "DataDome"),
@@ -120,9 +120,8 @@ def sign_of(status: int, fields: Fields, body: bytes, links: int) -> Sign | None
     *body* is the beginning of its decoded payload; *links* is its number of links to pages.
     """
     for name, value in fields:
-        if name in _FIELDS:
-            part, wall = _FIELDS[name]
-            if part in value.lower():
+        for field, part, wall in _FIELDS:
+            if name == field and part in value.lower():
                 return Sign(wall, Grade.CERTAIN)
     if status in SUSPECT:
         return _of_refusal(status, fields, body[:READ])

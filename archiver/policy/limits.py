@@ -54,7 +54,6 @@ class RateLimiter:
     def __init__(self, rate: Rate, *, not_before: float = 0.0, delay: float = 0.0) -> None:
         self._delay = delay
         self._learned = 0.0
-        self._gap = 0.0
         self._not_before = not_before
         self._starts: deque[float] = deque()
         self._beat = float("-inf")  # when the latest start was due, at most half a step before it came
@@ -66,7 +65,6 @@ class RateLimiter:
         self._step = self._window / rate.starts if rate.starts else 0.0
         self._starts = deque(self._starts, rate.starts or 1)
         self._beat = max(self._beat, self.last_start - self._step / 2)
-        self._set_gap()
 
     @property
     def starts(self) -> tuple[float, ...]:
@@ -81,10 +79,7 @@ class RateLimiter:
     @property
     def gap(self) -> float:
         """Seconds from one start to the next; 0 without a limit."""
-        return self._gap
-
-    def _set_gap(self) -> None:
-        self._gap = max(self._step, self._delay, self._learned)
+        return max(self._step, self._delay, self._learned)
 
     def limit_to(self, rate: float) -> None:
         """Permit at most *rate* starts a second from now on, if that is less than before (infinity: no limit).
@@ -92,12 +87,10 @@ class RateLimiter:
         The distance to the latest start counts too, so a lowered rate never lets two requests through together.
         """
         self._learned = 1 / rate
-        self._set_gap()
 
     def slow_down(self, delay: float) -> None:
         """Keep at least *delay* seconds between two starts (Crawl-delay), the latest one included."""
         self._delay = max(self._delay, delay)
-        self._set_gap()
 
     def next(self, now: float) -> float:
         """Return when a request may start, not before *now*."""

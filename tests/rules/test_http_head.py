@@ -229,14 +229,3 @@ def test_browsers_lone_crs(suites: Path) -> None:
         raw = str(row["reply_latin1"]).encode("latin-1")
         lone = raw.replace(b"\r\n", b"").count(b"\r") > 0  # one row has none: it only mixes its line ends
         assert framed(raw)[2] != lone, row
-
-
-VALUES = st.text(st.sampled_from("0123456789 ,+-\u0663\u00b2"), max_size=22)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["content-length", "transfer-encoding", "x"]), VALUES), max_size=3))
-def test_usual_lengths_are_read_as_all_others(fields: list[tuple[str, str]]) -> None:
-    quick = body_length(tuple(fields))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(head, "_QUICK", -1)
-        assert quick == body_length(tuple(fields))
