@@ -367,7 +367,8 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     host_of = url_queue.hosts_of(db, keys)
     rows = [_visit_row(each, host_of[url.origin(each.url)]) for each in visits]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", rows)
-    db.executemany(SAY_MORE, [(*more, address) for address, _, *more in rows])
+    said = (row for each, row in zip(visits, rows, strict=True) if each.via is not None or each.path != Hop.LINK.value)
+    db.executemany(SAY_MORE, [(*more, address) for address, _, *more in said])
     first = [each for each in visits if not each.language]
     db.executemany(QUEUE_AGAIN, [(each.url,) for each in first if each.tries == 0])
     db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in first if each.tries])

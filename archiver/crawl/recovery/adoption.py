@@ -18,6 +18,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.payload import hold_block, stored_answer
 from archiver.collection.records import links_at, original_at
 from archiver.crawl.reader_process import ReaderProcess
+from archiver.crawl.recovery.foreign import foreign_visits
 from archiver.crawl.recovery.scan import LoneRecord, ScannedVisit, UnclaimedBytes, survey
 from archiver.crawl.visit import conclude
 from archiver.crawl.visit_rules import VisitRules
@@ -129,6 +130,7 @@ class Unread:
     offset: int = 0
     began: int = 0  # microseconds since the epoch: none of its visits began earlier; 0: unknown
     lenient: bool = False  # read all that is whole, as `survey` does
+    foreign: bool = False  # another program wrote it
 
 
 Unit = ScannedVisit | LoneRecord
@@ -293,6 +295,9 @@ class _OpenFile:
 
 def _units(file: Unread, spool: Path) -> Iterator[Unit]:
     with open_file(file.path) as source:
+        if file.foreign:
+            yield from foreign_visits(source, file.name, file.offset, spool)
+            return
         for unit in survey(source, file.name, file.offset, spool, lenient=file.lenient):
             if not isinstance(unit, UnclaimedBytes):
                 yield unit

@@ -126,7 +126,7 @@ def plan_for(
     for crawl in old:
         with NamedCrawl.in_directory(crawl.layout.directory).read() as db:
             closed = {each.name: each for each in closed_files(db)}
-        for name in sorted(crawl.files()):
+        for name in sorted(crawl.files().difference(each.name for each in known if each.adopted)):
             if name not in closed:
                 raise ConfigError(f"{layout.archive / name}: no checksum of it is known, so it cannot be pruned")
             row = closed[name]

@@ -1,0 +1,172 @@
+"""`archiver adopt`: go on with a crawl that another program began."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import click
+
+from archiver.cli.directory import COLLECTIONS, check_frontier, make_directory
+from archiver.cli.options import define_command, output_option
+from archiver.cli.terminal import ProgressLine, results, say
+from archiver.collection import safe_paths
+from archiver.collection.layout import Layout
+from archiver.config import toml
+from archiver.config.addresses import DATABASE
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ConfigError
+from archiver.humanize import count, printable
+from archiver.model import ExitCode
+
+if TYPE_CHECKING:
+    from archiver.crawl.recovery.takeover import TakeoverResult
+    from archiver.tools.adopt.source import AdoptedCrawl
+    from archiver.tools.ingest.run import ImportResult
+
+KINDS = ("wpull", "heritrix", "browsertrix", "wget", "httrack")
+NOTES_SHOWN = 200  # lines about settings
+URL_SHOWN = 200  # characters
+
+
+def adopt(source: Path, output: Path | None, kind: str | None, frontier: str, *, dry_run: bool) -> ExitCode:
+    """Make a crawl in *output* out of what another program left at *source*."""
+    from archiver.tools.adopt.detect import adopted_crawl
+    from archiver.tools.ingest import names
+
+    directory = output or COLLECTIONS / names.collection_name(source)
+    _check_place(directory, source)
+    crawl = adopted_crawl(source, kind or "")
+    settings = _settings(crawl, source, frontier)
+    say(f"{source}: a crawl of {crawl.kind}")
+    for line in (*crawl.remarks, *_notes(crawl)):
+        say(line)
+    if dry_run:
+        results(_plan(crawl, settings, directory))
+        return ExitCode.DONE
+    check_frontier(frontier, new=True)
+    make_directory(directory)
+    with ProgressLine() as progress:
+        imported = _imported(crawl, directory, progress)
+        done = _taken_over(crawl, settings, directory, imported, progress)
+    if imported is not None and imported.faulty:
+        say(f"some of its archives have faults; to list them: archiver verify {quote(str(directory))}")
+    results(_lines(done, directory))
+    return ExitCode.DONE
+
+
+def _check_place(directory: Path, source: Path) -> None:
+    """Refuse a directory that holds a crawl, or something else than a collection, or the source itself."""
+    if directory.resolve() == source.resolve():
+        raise ConfigError(f"{directory} is the source; name another directory with -o")
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ConfigError(f"{directory} is not a directory; choose another one with -o")
+    safe_paths.check_files(directory)
+    if Layout(directory).settings.exists():
+        raise ConfigError(f"{directory} holds a crawl; choose another directory with -o")
+    if any(directory.iterdir()) and not (directory / "archive").is_dir():
+        raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
+
+
+def _settings(crawl: "AdoptedCrawl", source: Path, frontier: str) -> Settings:
+    """Return the settings of the crawl, as crawl.toml will have them."""
+    if not crawl.settings.seeds:
+        raise ConfigError(f"{source}: it names no http or https URL with which its crawl began, so there is no scope")
+    values = {**crawl.settings.values, "seeds": crawl.settings.seeds}
+    settings = with_values(Settings(), {**values, "frontier": frontier} if frontier else values)
+    return with_values(Settings(), toml.parse(toml.render(settings), "the translated settings"))
+
+
+def _notes(crawl: "AdoptedCrawl") -> Iterator[str]:
+    """Yield a line for each setting without a counterpart."""
+    notes = crawl.settings.notes
+    yield from (f"no counterpart: {note}" for note in notes[:NOTES_SHOWN])
+    if len(notes) > NOTES_SHOWN:
+        yield f"and {count(len(notes) - NOTES_SHOWN, 'more setting')} without a counterpart"
+
+
+def _plan(crawl: "AdoptedCrawl", settings: Settings, directory: Path) -> Iterator[str]:
+    """Yield what would happen."""
+    states: dict[str, int] = {}
+    for each in crawl.urls():
+        states[each.state.value] = states.get(each.state.value, 0) + 1
+    yield f"would make a crawl in {directory} with {count(len(settings.seeds), 'seed')}"
+    yield f"archives to import: {', '.join(str(path) for path in crawl.archives) or 'none'}"
+    for state, number in sorted(states.items()):
+        yield f"{count(number, 'URL')} {state}"
+    defaults = toml.render(Settings()).splitlines()
+    yield from (line for line in toml.render(settings).splitlines() if line and line not in defaults)
+
+
+def _imported(crawl: "AdoptedCrawl", directory: Path, progress: ProgressLine) -> "ImportResult | None":
+    """Import the archives of *crawl*; None if it has none."""
+    if not crawl.archives:
+        return None
+    from archiver.tools.ingest import run, sources
+
+    found = sources.find_archives(crawl.archives)
+    return run.import_archives(found, directory, strict=False, convert=True, report=progress.show)
+
+
+def _taken_over(
+    crawl: "AdoptedCrawl",
+    settings: Settings,
+    directory: Path,
+    imported: "ImportResult | None",
+    progress: ProgressLine,
+) -> "TakeoverResult":
+    import asyncio
+
+    from archiver.crawl.recovery.takeover import taken_over
+
+    names = [] if imported is None else [each.name for each in imported.files]
+    return asyncio.run(taken_over(Layout(directory), settings, crawl, names, progress.show))
+
+
+def _lines(done: "TakeoverResult", directory: Path) -> Iterator[str]:
+    """Yield what came of it."""
+    where = quote(str(directory))
+    yield f"{count(done.visits, 'capture')} of its archives settled: {count(done.counts.archived, 'URL')} archived"
+    if done.in_doubt:
+        yield f"{count(done.in_doubt, 'URL')} that it calls fetched, but without a whole capture: they wait"
+    if done.failed:
+        yield f"{count(done.failed, 'URL')} that it gave up stay failed; to try them again: archiver retry {where}"
+    if done.placed.unusable:
+        example = printable(done.placed.example, URL_SHOWN)
+        entries = count(done.placed.unusable, "entry", "entries")
+        yield f"{entries} of its queue left out, because they are no http or https URLs, such as {example}"
+    if done.counts.held:
+        held = count(done.counts.held, "URL")
+        yield f"{held} held as suspected traps; to see them: archiver urls {where} --state held"
+    yield f"{count(done.counts.waiting, 'URL')} waiting; to continue: archiver resume {where}"
+
+
+COMMAND = define_command(
+    "adopt",
+    adopt,
+    """Go on with a crawl that another program began.
+
+    Makes a collection with the archives, queue, seen-set and settings of the crawl in SOURCE, which stays as it is: a
+    folder or database of grab-site or wpull, a job or recovery log of Heritrix, a collection of browsertrix-crawler,
+    WARC files of wget, or a mirror of HTTrack. What is archived is not asked for again. URLs that were fetched but have
+    no whole capture wait. Prints a line for each setting without a counterpart. Then run archiver resume DIR. If it is
+    interrupted, run the same command again.
+    """,
+    [
+        click.Argument(["source"], metavar="SOURCE", type=click.Path(path_type=Path)),
+        output_option("DIR", "Make the crawl in this collection. Default: collections/ and the name of SOURCE."),
+        click.Option(["--kind"], type=click.Choice(KINDS), help="The program, if it is not recognized."),
+        click.Option(
+            ["--frontier"],
+            default="",
+            metavar=DATABASE.metavar,
+            type=DATABASE.parse,
+            help="Keep the queue of URLs in this empty PostgreSQL database, not in crawl.db.",
+        ),
+        click.Option(["--dry-run"], is_flag=True, help="Print what would happen, and write nothing."),
+    ],
+    ("archiver adopt example.org-2026-11-01-ab12cd34 -o example", "a grab-site job; then: archiver resume example"),
+    ("archiver adopt --dry-run wpull.db", "see what would be taken over"),
+)

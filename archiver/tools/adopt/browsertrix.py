@@ -1,0 +1,225 @@
+"""Reads the folder of a collection of browsertrix-crawler: its saved state, settings and archives.
+
+An interrupted crawl saves `crawls/crawl-….yaml`: its options, and below `state` what is queued, pending, finished and
+failed. Queued pages are JSON in strings. Older versions have `done`, a list of such strings, in place of `finished`.
+
+Source: src/util/state.ts (`SaveState`, `load`) and src/util/argParser.ts of browsertrix-crawler.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from archiver.errors import ConfigError
+from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
+from archiver.storage import storage
+from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, whole_number
+from archiver.tools.adopt.yaml import Scalar, YamlError, scalars
+
+LARGEST_ENTRY = 1 << 20  # characters of a line; a queued page has some hundred
+MOST_SETTINGS = 10_000
+STATE = "state"
+
+_STATES = {
+    "queued": AdoptedState.WAITING,
+    "pending": AdoptedState.WAITING,
+    "failed": AdoptedState.FAILED,
+    "done": AdoptedState.FETCHED,
+    "finished": AdoptedState.FETCHED,
+}
+_SCOPES = {"page": "page", "page-spa": "page", "prefix": "prefix", "host": "host", "domain": "domain", "any": "any"}
+_SCOPES["custom"] = "page"  # and what its patterns include
+_DIRECT = {  # option: key of crawl.toml
+    "extraHops": "extra-hops",
+    "limit": "max-urls",
+    "sizeLimit": "max-bytes",
+    "timeLimit": "max-time",
+    "workers": "concurrency",
+    "rolloverSize": "warc-size",
+    "warcPrefix": "warc-prefix",
+    "userAgent": "user-agent",
+    "maxPageRetries": "retries",
+    "description": "description",
+}
+_UNLIMITED = frozenset(("max-urls", "max-bytes", "max-time"))
+_TEXTS = frozenset(("warc-prefix", "user-agent", "description"))
+_QUIET = frozenset(  # of the same use here, or of none after an interruption
+    (
+        *("collection", "cwd", "crawlId", "generateCDX", "generateWACZ", "saveState", "saveStateHistory", "logging"),
+        *("saveStateInterval", "useSitemap", "sitemap", "combineWARC", "overwrite", "waitOnDone", "restartsOnError"),
+        *(
+            "statsFilename",
+            "logLevel",
+            "logContext",
+            "context",
+            "text",
+            "title",
+            "config",
+            "allowHash",
+            "redisStoreUrl",
+        ),
+    )
+)
+_UNSET = frozenset(("null", "~", "", "false"))
+_LITERAL = re.compile(r"/(.*)/([a-z]*)", re.DOTALL)  # a regular expression as JavaScript writes it
+
+
+def is_saved_state(begin: bytes) -> bool:
+    """Return True if a file that begins with *begin* may be a saved state."""
+    return re.search(rb"^(?:state|seeds|collection|scopeType|queued):", begin, re.MULTILINE) is not None
+
+
+def saved_state(folder: Path) -> Path | None:
+    """Return the newest saved state of the collection in *folder*; None if there is none."""
+    found: list[Path] = []
+    for place in (folder / "crawls", folder):
+        if place.is_dir():
+            found += [path for path in place.glob("*.yaml") if path.is_file()]
+        if found:
+            break
+    return max(found, key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
+
+
+class SavedState:
+    """A saved state, read line by line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def scalars(self) -> Iterator[Scalar]:
+        """Yield what the file says. Raises `ConfigError` if it is not YAML of this kind."""
+        try:
+            with storage(self._path), self._path.open(encoding="utf-8", errors="replace") as file:
+                yield from scalars(_lines(file))
+        except YamlError as error:
+            raise ConfigError(f"{self._path}: cannot be read as a saved state: {error}") from None
+
+    def urls(self) -> Iterator[AdoptedUrl]:
+        """Yield the pages of the state."""
+        for each in self.scalars():
+            if len(each.way) == 3 and each.way[0] == STATE and each.way[1] in _STATES:
+                found = _page(each.text, _STATES[each.way[1]])
+                if found is not None:
+                    yield found
+
+    def settings(self, settings: SettingsTranslation) -> None:
+        """Translate the options into *settings*."""
+        number = 0
+        for each in self.scalars():
+            if each.way[:1] == (STATE,):
+                if each.way == (STATE, "extraSeeds", "-") and (target := _fields(each.text).get("newUrl")):
+                    settings.seed(str(target))
+                continue
+            number += 1
+            if number > MOST_SETTINGS:
+                settings.note("options", f"only the first {MOST_SETTINGS} are read")
+                return
+            _option(each, settings)
+
+
+def _lines(file: Any) -> Iterator[str]:
+    while line := file.readline(LARGEST_ENTRY):
+        if line.endswith("\n") or len(line) < LARGEST_ENTRY:
+            yield line
+            continue
+        while (rest := file.readline(LARGEST_ENTRY)) and not rest.endswith("\n"):
+            pass  # too long for a page
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text.startswith("{") else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _page(text: str, state: AdoptedState) -> AdoptedUrl | None:
+    """Return the page that *text* describes, as JSON or by its URL; None if it does not."""
+    if not text.startswith("{"):
+        return AdoptedUrl(text, state) if text.startswith(("http:", "https:")) else None
+    fields = _fields(text)
+    address, depth = fields.get("url"), fields.get("depth")
+    if not isinstance(address, str):
+        return None
+    if fields.get("failed") is True:
+        state = AdoptedState.FAILED
+    links = depth if isinstance(depth, int) and not isinstance(depth, bool) else 1
+    note = "browsertrix gave up" if state is AdoptedState.FAILED else ""
+    return AdoptedUrl(address, state, hop_path(links), note=note)
+
+
+def _option(each: Scalar, settings: SettingsTranslation) -> None:
+    """Translate one option."""
+    name, last, value = each.way[0] if each.way else "", each.way[-1] if each.way else "", each.text
+    shown = f"{'.'.join(part for part in each.way if part != '-')}: {value}"
+    if value in _UNSET and name != "seeds":
+        return
+    if name in ("url", "seeds") and last in ("url", "seeds", "-"):
+        settings.seed(value)
+    elif last == "scopeType":
+        _scope(value, shown, settings)
+    elif pattern := next((word for word in ("include", "exclude") if word in each.way), ""):
+        settings.put(pattern, _expression(value), shown)
+    elif last == "depth":
+        if (number := whole_number(value)) is not None and number >= 0:
+            settings.put("max-depth", number, shown)
+    else:
+        _plain(name, value, shown, settings)
+
+
+def _scope(value: str, shown: str, settings: SettingsTranslation) -> None:
+    if value in _SCOPES:
+        settings.put("scope", _SCOPES[value], shown)
+    else:
+        settings.note(shown, "no such scope here; that of the path below each seed, prefix, holds")
+
+
+def _expression(text: str) -> str:
+    """Return the regular expression *text*, which may be written as in JavaScript."""
+    found = _LITERAL.fullmatch(text)
+    if found is None:
+        return text
+    pattern = found[1].replace("\\/", "/")
+    return f"(?i){pattern}" if "i" in found[2] else pattern
+
+
+def _plain(name: str, value: str, shown: str, settings: SettingsTranslation) -> None:
+    """Translate an option of the whole crawl."""
+    number, key = whole_number(value), _DIRECT.get(name, "")
+    if key in _TEXTS:
+        settings.put(key, value, shown)
+    elif key and number is not None:
+        if number > 0 or key not in _UNLIMITED:
+            settings.put(key, number, shown)
+    elif name == "pageExtraDelay" and number is not None:
+        if number > 0:
+            settings.put("rate", f"1/{number}", shown)
+    elif name == "blockAds":
+        settings.put("without", "trackers", shown)
+    elif name not in _QUIET:
+        settings.note(shown, "no counterpart is set; see docs/how-to/from-browsertrix.md")
+
+
+def browsertrix_crawl(path: Path) -> AdoptedCrawl:
+    """Return the crawl whose saved state is at *path*, or in the collection *path*."""
+    file = saved_state(path) if path.is_dir() else path
+    if file is None:
+        raise ConfigError(
+            f"{path}: it has no saved state, crawls/*.yaml; browsertrix writes one when it is interrupted, or with "
+            "--saveState always; its archives can be imported: archiver import"
+        )
+    folder = path if path.is_dir() else file.parent.parent if file.parent.name == "crawls" else file.parent
+    state = SavedState(file)
+    settings = SettingsTranslation()
+    settings.put("scope", "prefix", "scopeType: prefix")  # its default
+    state.settings(settings)
+    for each in state.urls():
+        if not each.path:
+            settings.seed(each.url)
+    archive = folder / "archive"
+    found = archives_in(archive, (".warc", ".warc.gz")) if archive.is_dir() else []
+    found = found or archives_in(folder, (".wacz",))
+    return AdoptedCrawl("browsertrix-crawler", settings.settings(), tuple(found), state.urls)
