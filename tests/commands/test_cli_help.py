@@ -22,7 +22,15 @@ def test_each_command_is_a_module_of_its_name() -> None:
     modules = {re.sub(r"(?<=[a-z])_$", "", path.stem) for path in (ROOT / "archiver/cli").glob("*.py")}
     modules |= {f"orders.{path.stem}" for path in (ROOT / "archiver/cli/orders").glob("*.py")}
     modules |= {f"events.{path.stem}" for path in (ROOT / "archiver/cli/events").glob("*.py")}
-    modules |= {"explain", "look", "prune", "schedule", "watch.watch", "config.config"}  # packages, one with a command
+    modules |= {
+        "adopt",
+        "explain",
+        "look",
+        "prune",
+        "schedule",
+        "watch.watch",
+        "config.config",
+    }  # packages, one with a command
     assert modules - SHARED == {entry.PLACES.get(name, (name,))[0].rstrip("_") for name in entry.COMMANDS}
     assert {name: command.name for name, command in COMMANDS.items()} == {name: name for name in entry.COMMANDS}
 

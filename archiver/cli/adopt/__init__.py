@@ -167,6 +167,6 @@ COMMAND = define_command(
         ),
         click.Option(["--dry-run"], is_flag=True, help="Print what would happen, and write nothing."),
     ],
-    ("archiver adopt example.org-2026-11-01-ab12cd34 -o example", "a grab-site job; then: archiver resume example"),
+    ("archiver adopt example.org-2026-11-01-0a1b2c3d -o taken", "a grab-site job; then: archiver resume taken"),
     ("archiver adopt --dry-run wpull.db", "see what would be taken over"),
 )
