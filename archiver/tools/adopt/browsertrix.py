@@ -63,7 +63,7 @@ _QUIET = frozenset(  # of the same use here, or of none after an interruption
     )
 )
 _UNSET = frozenset(("null", "~", "", "false"))
-_LITERAL = re.compile(r"/(.*)/([a-z]*)", re.DOTALL)  # a regular expression as JavaScript writes it
+_LITERAL = re.compile(r"!\S{0,100}js/regexp\S?\s+/((?:[^/\\]|\\.)*)/([a-z]*)", re.DOTALL)  # as js-yaml 3 writes one
 
 
 def is_saved_state(begin: bytes) -> bool:
@@ -178,7 +178,7 @@ def _scope(value: str, shown: str, settings: SettingsTranslation) -> None:
 
 
 def _expression(text: str) -> str:
-    """Return the regular expression *text*, which may be written as in JavaScript."""
+    """Return the regular expression *text*, which may be tagged as an object of JavaScript."""
     found = _LITERAL.fullmatch(text)
     if found is None:
         return text
