@@ -134,7 +134,7 @@ def test_a_browsertrix_collection_goes_on_from_its_saved_state(
         done = [start, server.url("/p1.html"), server.url("/style.css"), server.url("/i0.gif")]
         fetched_by_wget(source / "archive", "rec-0", urls=done)
         first = asked(server)
-        state = {
+        state: dict[str, list[object]] = {
             "queued": [
                 {"added": "2026-11-01T10:00:00.000Z", "url": server.url("/p3.html"), "seedId": 0, "depth": 1},
                 {"added": "2026-11-01T10:00:00.000Z", "url": server.url("/it''s.html"), "seedId": 0, "depth": 2},
