@@ -1,5 +1,6 @@
 """Queues and settings that somebody prepared: each is read within bounds, or refused with one line that names it."""
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -281,7 +282,9 @@ def test_a_configuration_of_comments_that_do_not_end_is_read_in_time(tmp_path: P
     assert time.monotonic() - began < 100
 
 
-def test_lines_of_a_log_that_are_too_long_or_cut_are_left_out(tmp_path: Path) -> None:
+def test_lines_of_a_log_that_are_too_long_or_cut_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = [
         f"F+ {START}  ",
         "F+ http://example.org/" + "x" * 300_000 + f" L {START}",
@@ -292,6 +295,7 @@ def test_lines_of_a_log_that_are_too_long_or_cut_are_left_out(tmp_path: Path) ->
     ]
     heritrix_job(tmp_path / "job", [*lines, f"F+ {START}a L {START}"])
     assert run(tmp_path / "job", "-o", tmp_path / "c") == ExitCode.DONE
+    assert "1 entry of its queue left out" in capsys.readouterr().out
     assert rows(tmp_path / "c", "SELECT url FROM urls ORDER BY id") == [(START,), (f"{START}a",)]
 
 
@@ -302,6 +306,28 @@ def test_no_command_line_makes_the_translation_fail(tmp_path_factory: pytest.Tem
     mirror(folder, " ".join(["-qw", *words, START]), START)
     crawl = adopted_crawl(folder)
     assert crawl.kind == "HTTrack"
+
+
+def test_secrets_in_the_options_of_others_are_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("auth: me:hunter2", "proxyServer: http://me:hunter2@proxy.example/", "customSecret: hunter2")
+    saved_state(tmp_path / "s", START, {"queued": []}, *options)
+    assert run(tmp_path / "s", "-o", tmp_path / "c") == ExitCode.DONE
+    said = capsys.readouterr()
+    assert "no counterpart: auth: …" in said.err
+    assert "hunter2" not in said.out + said.err + (tmp_path / "c" / "crawl.toml").read_text()
+
+
+def test_a_browsertrix_that_was_killed_leaves_lists_of_pages(tmp_path: Path) -> None:
+    for folder in ("archive", "pages"):
+        (tmp_path / "s" / folder).mkdir(parents=True)
+    pages = [{"format": "json-pages-1.0"}, {"url": START, "seed": True, "depth": 0}, {"url": f"{START}a", "depth": 1}]
+    (tmp_path / "s" / "pages" / "pages.jsonl").write_text("".join(f"{json.dumps(page)}\n" for page in pages) + '{"url')
+    assert kind_of(tmp_path / "s") == "browsertrix"
+    assert run(tmp_path / "s", "-o", tmp_path / "c") == ExitCode.DONE
+    assert rows(tmp_path / "c", "SELECT url, path, state FROM urls ORDER BY id") == [
+        (START, "", "waiting"),
+        (f"{START}a", "L", "waiting"),
+    ]
 
 
 def test_a_wpull_with_many_first_urls_keeps_them_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

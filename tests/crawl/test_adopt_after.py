@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
 
 from archiver.cli import entry
 from archiver.collection.imports import imported_files
@@ -91,9 +92,15 @@ def test_a_recrawl_asks_for_what_was_adopted_and_a_prune_keeps_it(tmp_path: Path
         assert ran.returncode == ExitCode.DONE, ran.stderr
         assert set(asked(server)[first:]) == SITE.reachable
     all_is_sound(tmp_path / "c")
+    captures = "SELECT warcs.name, offset FROM captures JOIN warcs ON warcs.id = captures.warc ORDER BY 1, 2"
+    before = rows(tmp_path / "c", captures)
+    (tmp_path / "c" / "crawl.db").unlink()
+    assert entry.run(["rebuild", str(tmp_path / "c")]) == ExitCode.DONE
+    assert rows(tmp_path / "c", captures) == before  # those of the second crawl only
     ran = archiver("prune", "c", "--keep-last", "1", cwd=tmp_path)
     assert ran.returncode == ExitCode.DONE, ran.stderr
     assert (tmp_path / "c" / "archive" / "half.warc.gz").exists()
+    assert [each.adopted for each in imported_files(Layout(tmp_path / "c")) if each.name == "half.warc.gz"] == [False]
     all_is_sound(tmp_path / "c")
 
 
@@ -119,6 +126,41 @@ def test_the_report_and_the_list_of_urls_count_what_was_adopted(tmp_path: Path) 
         resumed(tmp_path / "c")
         assert "/gone" in asked(server)[before:]
     all_is_sound(tmp_path / "c")
+
+
+def last_response(warc: Path) -> int:
+    """Return the offset of the last response record in *warc*."""
+    with warc.open("rb") as file:
+        records = ArchiveIterator(file)
+        return max(int(records.get_record_offset()) for each in records if each.rec_type == "response")
+
+
+def test_what_an_interruption_leaves_of_archives_is_read_as_far_as_it_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file without a byte, one that is cut, and one that wpull has moved elsewhere."""
+    with RawServer(SITE.routes) as server:
+        done = half_crawled(server, tmp_path / "job")
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        fetched_by_wget(elsewhere, "moved", urls=[server.url("/p5.html")])
+        (tmp_path / "job" / "next.warc.gz").write_bytes(b"")
+        warc = tmp_path / "job" / "half.warc.gz"
+        warc.write_bytes(warc.read_bytes()[: last_response(warc) + 100])
+        first = asked(server)
+        arguments = (tmp_path / "job", "-o", tmp_path / "c", "--warcs", elsewhere)
+        assert adopted(*arguments) == ExitCode.DONE
+        said = capsys.readouterr()
+        assert "left out" in said.err
+        assert "next.warc.gz" in said.err
+        assert "some of its archives have faults" in said.err
+        assert archived(tmp_path / "c") == {*done[:-1], server.url("/p5.html")}
+        assert states(tmp_path / "c")[done[-1]] == "waiting"
+        resumed(tmp_path / "c")
+        again = asked(server)[len(first) :]
+    assert again.count("/style.css") == 1
+    assert "/p5.html" not in again
+    assert archived(tmp_path / "c") >= {server.url(target) for target in SITE.reachable}
 
 
 KILL = """
@@ -166,7 +208,8 @@ def test_the_queue_can_be_kept_in_postgresql(tmp_path: Path, postgres_server: Po
         wpull_database(tmp_path / "job" / "wpull.db", queue)
         first = asked(server)
         assert adopted(tmp_path / "job", "-o", tmp_path / "c", "--frontier", address) == ExitCode.DONE
-        found = dict(database_rows(tmp_path / "c" / "crawl.db", "SELECT url, state FROM urls"))
+        database = tmp_path / "c" / "crawl.db"
+        found = {str(url): str(state) for url, state in database_rows(database, "SELECT url, state FROM urls")}
         assert {url for url, state in found.items() if state == "archived"} == set(done)
         assert found[server.url("/gone")] == "failed"
         resumed(tmp_path / "c")

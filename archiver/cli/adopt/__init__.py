@@ -1,9 +1,10 @@
 """`archiver adopt`: go on with a crawl that another program began."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,36 +24,67 @@ if TYPE_CHECKING:
     from archiver.crawl.recovery.takeover import TakeoverResult
     from archiver.tools.adopt.source import AdoptedCrawl
     from archiver.tools.ingest.run import ImportResult
+    from archiver.tools.ingest.sources import ArchiveFile
 
 KINDS = ("wpull", "heritrix", "browsertrix", "wget", "httrack")
 NOTES_SHOWN = 200  # lines about settings
 URL_SHOWN = 200  # characters
 
 
-def adopt(source: Path, output: Path | None, kind: str | None, frontier: str, *, dry_run: bool) -> ExitCode:
-    """Make a crawl in *output* out of what another program left at *source*."""
+@dataclass(frozen=True, slots=True)
+class AdoptArguments:
+    """The options of `archiver adopt`."""
+
+    output: Path | None
+    kind: str | None
+    warcs: tuple[Path, ...]
+    frontier: str
+    dry_run: bool
+
+
+def adopt(source: Path, **chosen: Any) -> ExitCode:
+    """Make a crawl out of what another program left at *source*."""
     from archiver.tools.adopt.detect import adopted_crawl
     from archiver.tools.ingest import names
 
-    directory = output or COLLECTIONS / names.collection_name(source)
+    given = AdoptArguments(**chosen)
+    directory = given.output or COLLECTIONS / names.collection_name(source)
     _check_place(directory, source)
-    crawl = adopted_crawl(source, kind or "")
-    settings = _settings(crawl, source, frontier)
+    crawl = adopted_crawl(source, given.kind or "")
+    settings = _settings(crawl, source, given.frontier)
+    archives, left_out = _archives((*crawl.archives, *given.warcs))
     say(f"{source}: a crawl of {crawl.kind}")
-    for line in (*crawl.remarks, *_notes(crawl)):
+    for line in (*crawl.remarks, *left_out, *_notes(crawl)):
         say(line)
-    if dry_run:
-        results(_plan(crawl, settings, directory))
+    if not archives:
+        say("it has no archive, so all of its URLs wait; if they are elsewhere, name them with --warcs")
+    if given.dry_run:
+        results(_plan(crawl, settings, archives, directory))
         return ExitCode.DONE
-    check_frontier(frontier, new=True)
+    check_frontier(given.frontier, new=True)
     make_directory(directory)
     with ProgressLine() as progress:
-        imported = _imported(crawl, directory, progress)
+        imported = _imported(archives, directory, progress)
         done = _taken_over(crawl, settings, directory, imported, progress)
     if imported is not None and imported.faulty:
         say(f"some of its archives have faults; to list them: archiver verify {quote(str(directory))}")
     results(_lines(done, directory))
     return ExitCode.DONE
+
+
+def _archives(paths: Sequence[Path]) -> "tuple[list[ArchiveFile], list[str]]":
+    """Return the archives that *paths* mean, and a line for each file that is none: an interruption leaves such."""
+    from archiver.tools.ingest.sources import NotAnArchiveError, find_archives
+
+    found: dict[tuple[Path, str], ArchiveFile] = {}
+    left_out: list[str] = []
+    for path in paths:
+        try:
+            for each in find_archives([path]):
+                found.setdefault((each.path.resolve(), each.member.name if each.member else ""), each)
+        except NotAnArchiveError as error:
+            left_out.append(f"left out: {error}")
+    return list(found.values()), left_out
 
 
 def _check_place(directory: Path, source: Path) -> None:
@@ -64,10 +96,17 @@ def _check_place(directory: Path, source: Path) -> None:
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory; choose another one with -o")
     safe_paths.check_files(directory)
-    if Layout(directory).settings.exists():
+    if Layout(directory).settings.exists() or _has_own_files(directory):
         raise ConfigError(f"{directory} holds a crawl; choose another directory with -o")
     if any(directory.iterdir()) and not (directory / "archive").is_dir():
         raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
+
+
+def _has_own_files(directory: Path) -> bool:
+    """Return True if *directory* has WARC files of a crawl of ours, whose settings may be lost."""
+    from archiver.crawl.recovery.recover import ours, own_files
+
+    return any(map(ours, own_files(Layout(directory))))
 
 
 def _settings(crawl: "AdoptedCrawl", source: Path, frontier: str) -> Settings:
@@ -87,27 +126,28 @@ def _notes(crawl: "AdoptedCrawl") -> Iterator[str]:
         yield f"and {count(len(notes) - NOTES_SHOWN, 'more setting')} without a counterpart"
 
 
-def _plan(crawl: "AdoptedCrawl", settings: Settings, directory: Path) -> Iterator[str]:
+def _plan(
+    crawl: "AdoptedCrawl", settings: Settings, archives: "Sequence[ArchiveFile]", directory: Path
+) -> Iterator[str]:
     """Yield what would happen."""
     states: dict[str, int] = {}
     for each in crawl.urls():
         states[each.state.value] = states.get(each.state.value, 0) + 1
     yield f"would make a crawl in {directory} with {count(len(settings.seeds), 'seed')}"
-    yield f"archives to import: {', '.join(str(path) for path in crawl.archives) or 'none'}"
+    yield f"archives to import: {', '.join(each.label for each in archives) or 'none'}"
     for state, number in sorted(states.items()):
         yield f"{count(number, 'URL')} {state}"
     defaults = toml.render(Settings()).splitlines()
     yield from (line for line in toml.render(settings).splitlines() if line and line not in defaults)
 
 
-def _imported(crawl: "AdoptedCrawl", directory: Path, progress: ProgressLine) -> "ImportResult | None":
-    """Import the archives of *crawl*; None if it has none."""
-    if not crawl.archives:
+def _imported(archives: "Sequence[ArchiveFile]", directory: Path, progress: ProgressLine) -> "ImportResult | None":
+    """Import *archives*; None if there are none."""
+    if not archives:
         return None
-    from archiver.tools.ingest import run, sources
+    from archiver.tools.ingest import run
 
-    found = sources.find_archives(crawl.archives)
-    return run.import_archives(found, directory, strict=False, convert=True, report=progress.show)
+    return run.import_archives(archives, directory, strict=False, convert=True, report=progress.show)
 
 
 def _taken_over(
@@ -158,6 +198,13 @@ COMMAND = define_command(
         click.Argument(["source"], metavar="SOURCE", type=click.Path(path_type=Path)),
         output_option("DIR", "Make the crawl in this collection. Default: collections/ and the name of SOURCE."),
         click.Option(["--kind"], type=click.Choice(KINDS), help="The program, if it is not recognized."),
+        click.Option(
+            ["--warcs"],
+            multiple=True,
+            metavar="PATH",
+            type=click.Path(path_type=Path),
+            help="Archives of the crawl that are elsewhere: files or folders. Repeatable.",
+        ),
         click.Option(
             ["--frontier"],
             default="",

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from archiver import url
 from archiver.collection import safe_paths
+from archiver.collection.earlier_crawls import files_of
 from archiver.collection.imports import adopted_names, imported_files, write_imports
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
@@ -104,7 +105,7 @@ def _mark(layout: Layout, warcs: frozenset[str]) -> None:
 
 def adopted_files(layout: Layout) -> list[Unread]:
     """Return the imported files that belong to the crawl of *layout*, in order of their beginning."""
-    names = sorted(adopted_names(layout))
+    names = sorted(adopted_names(layout) - files_of(layout))  # not those of a crawl that was followed by others
     paths = [layout.archive / name for name in names if (layout.archive / name).exists()]
     found = [replace(unread(path, path.name), foreign=True) for path in paths]
     return sorted(found, key=attrgetter("began"))

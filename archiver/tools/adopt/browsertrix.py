@@ -21,6 +21,7 @@ from archiver.tools.adopt.yaml import Scalar, YamlError, scalars
 LARGEST_ENTRY = 1 << 20  # characters of a line; a queued page has some hundred
 MOST_SETTINGS = 10_000
 STATE = "state"
+PAGES = "pages"
 
 _STATES = {
     "queued": AdoptedState.WAITING,
@@ -71,6 +72,11 @@ def is_saved_state(begin: bytes) -> bool:
     return re.search(rb"^(?:state|seeds|collection|scopeType|queued):", begin, re.MULTILINE) is not None
 
 
+def has_pages(folder: Path) -> bool:
+    """Return True if *folder* has the list of pages and the archives of a collection."""
+    return (folder / PAGES / "pages.jsonl").is_file() and (folder / "archive").is_dir()
+
+
 def saved_state(folder: Path) -> Path | None:
     """Return the newest saved state of the collection in *folder*; None if there is none."""
     found: list[Path] = []
@@ -100,9 +106,7 @@ class SavedState:
         """Yield the pages of the state."""
         for each in self.scalars():
             if len(each.way) == 3 and each.way[0] == STATE and each.way[1] in _STATES:
-                found = _page(each.text, _STATES[each.way[1]])
-                if found is not None:
-                    yield found
+                yield _page(each.text, _STATES[each.way[1]])
 
     def settings(self, settings: SettingsTranslation) -> None:
         """Translate the options into *settings*."""
@@ -136,14 +140,14 @@ def _fields(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _page(text: str, state: AdoptedState) -> AdoptedUrl | None:
-    """Return the page that *text* describes, as JSON or by its URL; None if it does not."""
+def _page(text: str, state: AdoptedState) -> AdoptedUrl:
+    """Return the page that *text* describes, as JSON or by its URL; what does not is named as it is."""
     if not text.startswith("{"):
-        return AdoptedUrl(text, state) if text.startswith(("http:", "https:")) else None
+        return AdoptedUrl(text, state)
     fields = _fields(text)
     address, depth = fields.get("url"), fields.get("depth")
     if not isinstance(address, str):
-        return None
+        return AdoptedUrl(text, state)
     if fields.get("failed") is True:
         state = AdoptedState.FAILED
     links = depth if isinstance(depth, int) and not isinstance(depth, bool) else 1
@@ -203,23 +207,47 @@ def _plain(name: str, value: str, shown: str, settings: SettingsTranslation) -> 
         settings.note(shown, "no counterpart is set; see docs/how-to/from-browsertrix.md")
 
 
+class PageLists:
+    """The lists of the pages that were stored. A crawl that was killed leaves no more than these."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = [folder / PAGES / name for name in ("pages.jsonl", "extraPages.jsonl")]
+
+    def urls(self) -> Iterator[AdoptedUrl]:
+        """Yield the pages in the lists; seeds have an empty path."""
+        for path in self._paths:
+            if not path.is_file():
+                continue
+            with storage(path), path.open(encoding="utf-8", errors="replace") as file:
+                for line in _lines(file):
+                    fields = _fields(line.strip())
+                    if isinstance(fields.get("url"), str):
+                        found = _page(line.strip(), AdoptedState.FETCHED)
+                        yield found._replace(path="") if fields.get("seed") is True else found
+
+
 def browsertrix_crawl(path: Path) -> AdoptedCrawl:
     """Return the crawl whose saved state is at *path*, or in the collection *path*."""
     file = saved_state(path) if path.is_dir() else path
-    if file is None:
+    folder = path if path.is_dir() else path.parent.parent if path.parent.name == "crawls" else path.parent
+    if file is None and not has_pages(folder):
         raise ConfigError(
-            f"{path}: it has no saved state, crawls/*.yaml; browsertrix writes one when it is interrupted, or with "
-            "--saveState always; its archives can be imported: archiver import"
+            f"{path}: it has neither a saved state, crawls/*.yaml, nor {PAGES}/pages.jsonl; its archives can be "
+            "imported: archiver import"
         )
-    folder = path if path.is_dir() else file.parent.parent if file.parent.name == "crawls" else file.parent
-    state = SavedState(file)
     settings = SettingsTranslation()
     settings.put("scope", "prefix", "scopeType: prefix")  # its default
-    state.settings(settings)
-    for each in state.urls():
+    queue: SavedState | PageLists = PageLists(folder) if file is None else SavedState(file)
+    remarks: tuple[str, ...] = ()
+    if isinstance(queue, SavedState):
+        queue.settings(settings)
+    else:
+        remarks = ("it was killed before it saved its state: links are read from its archives",)
+        settings.note("options of browsertrix", "it saved none, so the settings here are the defaults")
+    for each in queue.urls():
         if not each.path:
             settings.seed(each.url)
     archive = folder / "archive"
     found = archives_in(archive, (".warc", ".warc.gz")) if archive.is_dir() else []
     found = found or archives_in(folder, (".wacz",))
-    return AdoptedCrawl("browsertrix-crawler", settings.settings(), tuple(found), state.urls)
+    return AdoptedCrawl("browsertrix-crawler", settings.settings(), tuple(found), queue.urls, remarks)

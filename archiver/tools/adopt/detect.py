@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from archiver.errors import ConfigError
-from archiver.tools.adopt.browsertrix import browsertrix_crawl, is_saved_state, saved_state
+from archiver.tools.adopt.browsertrix import browsertrix_crawl, has_pages, is_saved_state, saved_state
 from archiver.tools.adopt.heritrix import BEANS, heritrix_crawl, is_recovery_log, journal
 from archiver.tools.adopt.httrack import CACHE, httrack_crawl
 from archiver.tools.adopt.source import AdoptedCrawl, archives_in
@@ -49,7 +49,7 @@ def _of_folder(folder: Path) -> str:
     if folder.name == CACHE or (folder / CACHE).is_dir():
         return "httrack"
     state = saved_state(folder)
-    if state is not None and _of_file(state) == "browsertrix":
+    if has_pages(folder) or (state is not None and _of_file(state) == "browsertrix"):
         return "browsertrix"
     return "wget" if any(map(is_of_wget, archives_in(folder, ENDINGS, deepest=3)[:MOST_LOOKED_AT])) else ""
 

@@ -24,6 +24,7 @@ BEANS = "crawler-beans.cxml"
 GZIP = b"\x1f\x8b"
 CHUNK = 64 << 10  # bytes
 LONGEST_LINE = 256 << 10  # bytes: a URL, its path and the URL that led to it
+SHOWN = 200  # characters of a URL in a message
 PLENTY = 64 << 20  # bytes; a log that unpacks to more …
 MOST_TIMES = 400  # … may not unpack to more than so many times its size
 LINE = re.compile(rb"F[+esrfdi] ")
@@ -76,17 +77,19 @@ class RecoveryLog:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of the file at *path*; one that is too long is left out, and the last one if it is cut."""
+    """Yield the lines of the file at *path*: the beginning of one that is too long, and no last one that is cut."""
     rest = b""
     skipping = False
     for piece in _pieces(path):
         rest += piece
         *whole, rest = rest.split(b"\n")
         for line in whole:
-            if not skipping and len(line) <= LONGEST_LINE:
-                yield line
+            if not skipping:
+                yield line[: LONGEST_LINE + 1]
             skipping = False
         if len(rest) > LONGEST_LINE:
+            if not skipping:
+                yield rest[: LONGEST_LINE + 1]
             rest, skipping = b"", True
 
 
@@ -123,6 +126,8 @@ def _parsed(line: bytes) -> AdoptedUrl | None:
     address, _, rest = rest.partition(" ")
     if state is None or not address or address.startswith(_NO_PAGE):
         return None
+    if len(line) > LONGEST_LINE:
+        return AdoptedUrl(f"(too long) {address[:SHOWN]}", state)  # named as one that cannot be used
     first, _, second = rest.partition(" ")
     written, via = (first, second) if ":" not in first else (second, first)
     path = _hops(written)

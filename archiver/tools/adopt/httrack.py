@@ -20,8 +20,9 @@ from archiver.storage import storage
 from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, literal, read_text, whole_number
 
 CACHE = "hts-cache"
-MOST_MEMBERS = 5_000_000  # of the ZIP; `zipfile` takes half a kilobyte for each …
-LARGEST_DIRECTORY = 512 << 20  # … so the file's size bounds it too: bytes of the ZIP that are not content
+LARGEST_DIRECTORY = 32 << 20  # bytes of the list in the ZIP, of which `zipfile` takes a dozen times as much in memory
+END_OF_ZIP = b"PK\x05\x06"
+LONGEST_END = 66 << 10  # bytes behind that list
 LARGEST_LINE = 256 << 10  # bytes
 COLUMNS = 9  # of a line of new.txt
 
@@ -85,16 +86,26 @@ def _logged(path: Path) -> Iterator[AdoptedUrl]:
 
 
 def _cached(path: Path) -> Iterator[AdoptedUrl]:
-    if not path.is_file() or path.stat().st_size > LARGEST_DIRECTORY * 64:
+    if not path.is_file() or not 0 < _directory_size(path) <= LARGEST_DIRECTORY:
         return
     try:
         with storage(path), zipfile.ZipFile(path) as file:
             names = file.namelist()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError):
         return  # as an interruption leaves it
-    for name in names[:MOST_MEMBERS]:
+    for name in names:
         if "://" in name:
             yield AdoptedUrl(_address(name), AdoptedState.WAITING)
+
+
+def _directory_size(path: Path) -> int:
+    """Return the bytes of the directory of the ZIP at *path*; 0 if it has none."""
+    with storage(path), path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - LONGEST_END))
+        end = file.read()
+    at = end.rfind(END_OF_ZIP)
+    return int.from_bytes(end[at + 12 : at + 16], "little") if at >= 0 else 0
 
 
 def _address(text: str) -> str:

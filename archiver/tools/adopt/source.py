@@ -19,6 +19,7 @@ MOST_SEEDS = 100_000  # more are queued like other URLs: crawl.toml is read by p
 MOST_PATTERNS = 10_000  # of one source
 LONGEST_SHOWN = 300  # characters of a setting in a message
 
+_SECRET = re.compile(r"pass|secret|token|auth|credential|proxy|cookie|login", re.IGNORECASE)  # names of settings
 _ENTRIES = {key_of(entry): entry for _, entry in every_setting()}
 
 
@@ -82,7 +83,9 @@ class SettingsTranslation:
 
     def note(self, theirs: str, why: str) -> None:
         """Note that *theirs* has no counterpart, and *why* or what to do."""
-        line = f"{printable(theirs, LONGEST_SHOWN)}: {printable(why, LONGEST_SHOWN)}"
+        name, sign, _ = theirs.partition("=") if "=" in theirs else theirs.partition(":")
+        shown = f"{name}{sign} …" if sign and _SECRET.search(name) else theirs
+        line = f"{printable(shown, LONGEST_SHOWN)}: {printable(why, LONGEST_SHOWN)}"
         if line not in self._notes:
             self._notes.append(line)
 

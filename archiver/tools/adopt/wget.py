@@ -15,7 +15,6 @@ from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedUrl
 from archiver.storage import storage
 from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, read_text, whole_number
-from archiver.tools.ingest.sources import find_archives
 from archiver.warc.cdxj import target_url
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import scan
@@ -154,7 +153,6 @@ def wget_crawl(path: Path) -> AdoptedCrawl:
     files = archives_in(path, ENDINGS, deepest=3) if path.is_dir() else [path]
     if not files:
         raise ConfigError(f"{path}: it has no WARC file; wget writes one with --warc-file")
-    find_archives(files)  # refuses what is none
     words: list[str] = []
     first = ""
     for file in files:

@@ -12,10 +12,11 @@ import shlex
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
@@ -43,6 +44,14 @@ _TEXT = "CASE WHEN typeof({0}) = 'text' AND length({0}) <= {1} THEN {0} END"
 _NUMBER = "CASE WHEN typeof({0}) = 'integer' THEN min(max({0}, -1), 1000000) END"
 
 
+class LeftOut(NamedTuple):
+    """The numbers of URLs in the database that are not taken over."""
+
+    by_filters: int  # of wpull, or because there was no page
+    posts: int  # their requests send something
+    unreadable: int  # no text, or longer than any URL
+
+
 class WpullDatabase:
     """The table of URLs in a database of wpull, of any version."""
 
@@ -62,9 +71,10 @@ class WpullDatabase:
         """Yield the URLs with which wpull began."""
         return (row[1] for row in self._rows("AND level = 0") if row[1] and row[2] in (None, row[1]) and not row[7])
 
-    def left_out(self) -> int:
-        """Return the number of URLs that its filters refused, or that had no page."""
-        return sum(1 for row in self._rows("AND status = 'skipped'") if _state(row) is None)
+    def left_out(self) -> LeftOut:
+        """Return how many URLs `urls` does not yield."""
+        counts = Counter(_why_not(row) for row in self._rows() if _state(row) is None)
+        return LeftOut(counts["filters"], counts["post"], counts["unreadable"])
 
     def _rows(self, only: str = "") -> Iterator[Any]:
         with self._opened() as db:
@@ -164,6 +174,11 @@ def _state(row: Any) -> AdoptedState | None:
     return _STATES.get(status, AdoptedState.WAITING)
 
 
+def _why_not(row: Any) -> str:
+    """Return why the URL in *row* is left out."""
+    return "unreadable" if not row[1] else "post" if row[8] else "filters"
+
+
 def _adopted(row: Any, state: AdoptedState) -> AdoptedUrl:
     _, address, parent, root, _, tries, level, inline, _ = row
     requisites = max(inline or 0, 0)
@@ -186,11 +201,16 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
     else:
         settings.note("options of wpull", "its database does not hold them; set them here with archiver set DIR")
     remarks = []
-    if left := queue.left_out():
+    left = queue.left_out()
+    if left.by_filters:
         remarks.append(
-            f"wpull skipped {left} URLs, by its filters or because there was no page; they are judged again by the "
-            "settings here when the pages that name them are read"
+            f"wpull skipped {left.by_filters} URLs, by its filters or because there was no page; they are judged again "
+            "by the settings here when the pages that name them are read"
         )
+    if left.posts:
+        remarks.append(f"{left.posts} of its URLs send a form (POST) and are left out; --browser auto may send them")
+    if left.unreadable:
+        remarks.append(f"{left.unreadable} entries of its queue are no text, or longer than a URL, and are left out")
     if more:
         remarks.append(f"{more} of its first URLs are no seeds here, because they are no http URLs or too many")
     return AdoptedCrawl(
