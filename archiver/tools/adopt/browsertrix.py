@@ -207,7 +207,7 @@ def _plain(name: str, value: str, shown: str, settings: SettingsTranslation) -> 
         settings.note(shown, "no counterpart is set; see docs/how-to/from-browsertrix.md")
 
 
-class PageLists:
+class StoredPageLists:
     """The lists of the pages that were stored. A crawl that was killed leaves no more than these."""
 
     def __init__(self, folder: Path) -> None:
@@ -237,7 +237,7 @@ def browsertrix_crawl(path: Path) -> AdoptedCrawl:
         )
     settings = SettingsTranslation()
     settings.put("scope", "prefix", "scopeType: prefix")  # its default
-    queue: SavedState | PageLists = PageLists(folder) if file is None else SavedState(file)
+    queue: SavedState | StoredPageLists = StoredPageLists(folder) if file is None else SavedState(file)
     remarks: tuple[str, ...] = ()
     if isinstance(queue, SavedState):
         queue.settings(settings)
