@@ -308,6 +308,21 @@ def test_no_command_line_makes_the_translation_fail(tmp_path_factory: pytest.Tem
     assert crawl.kind == "HTTrack"
 
 
+def test_a_link_to_a_file_of_this_machine_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine").write_text("my secret line\n")
+    documented_sources(tmp_path, START)
+    job = tmp_path / "example.org-2026-11-01-0a1b2c3d"
+    for place in (job / "ignores", tmp_path / "mirror" / "hts-cache" / "doit.log", job / "wpull.db"):
+        place.unlink()
+        place.symlink_to(tmp_path / "mine")
+        source = job if place.parent == job else tmp_path / "mirror"
+        assert run(source, "-o", tmp_path / "c") in (ExitCode.USAGE, ExitCode.STORAGE)
+        said = capsys.readouterr()
+        assert "link" in said.err
+        assert "my secret" not in said.err + said.out
+        assert not (tmp_path / "c").exists()
+
+
 def test_secrets_in_the_options_of_others_are_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("auth: me:hunter2", "proxyServer: http://me:hunter2@proxy.example/", "customSecret: hunter2")
     saved_state(tmp_path / "s", START, {"queued": []}, *options)

@@ -62,6 +62,7 @@ def test_a_grab_site_job_goes_on_and_nothing_is_asked_twice(tmp_path: Path, caps
             Queued(page[6], "error", 2, page[1], start, tries=1),
             Queued(server.url("/gone.html"), "skipped", 2, page[1], start, tries=4),
             Queued("http://elsewhere.example/", "skipped", 2, page[1], start, tries=1),
+            Queued(server.url("/calendar/2026"), "todo", 2, page[1], start),
             Queued("ftp://127.0.0.1/x", "todo", 2, page[1], start),
         ]
         wpull_database(job / "wpull.db", queue)
@@ -76,6 +77,11 @@ def test_a_grab_site_job_goes_on_and_nothing_is_asked_twice(tmp_path: Path, caps
         assert re.search(r"\b1 URL that it calls fetched, but without a whole capture", said.out)
         assert "1 URL that it gave up stay failed" in said.out
         assert "ftp://127.0.0.1/x" in said.out
+        assert server.url("/calendar/2026") not in found
+        assert "1 URL of its queue excluded by its own patterns" in said.out
+        ran = archiver("urls", "c", "--state", "refused", "--why", cwd=tmp_path)
+        assert server.url("/calendar/2026") in ran.stdout
+        assert "exclude[0]: /calendar/" in ran.stdout
         for line in ("ignores: (unclosed", "igsets: imdb", "igsets: global", "delay: 250-500"):
             assert f"no counterpart: {line}" in said.err
         resumed(tmp_path / "c")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 KINDS = ("wpull", "heritrix", "browsertrix", "wget", "httrack")
 NOTES_SHOWN = 200  # lines about settings
 URL_SHOWN = 200  # characters
+VALUE_SHOWN = 60  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def adopt(source: Path, **chosen: Any) -> ExitCode:
     settings = _settings(crawl, source, given.frontier)
     archives, left_out = _archives((*crawl.archives, *given.warcs))
     say(f"{source}: a crawl of {crawl.kind}")
-    for line in (*crawl.remarks, *left_out, *_notes(crawl)):
+    for line in (*crawl.remarks, *left_out, _taken(crawl), *_notes(crawl)):
         say(line)
     if not archives:
         say("it has no archive, so all of its URLs wait; if they are elsewhere, name them with --warcs")
@@ -118,6 +119,17 @@ def _settings(crawl: "AdoptedCrawl", source: Path, frontier: str) -> Settings:
     return with_values(Settings(), toml.parse(toml.render(settings), "the translated settings"))
 
 
+def _taken(crawl: "AdoptedCrawl") -> str:
+    """Return a line with the settings that are taken over."""
+    names = sorted(crawl.settings.values)
+    values = [f"{name.replace('_', '-')} ({_entries(crawl.settings.values[name])})" for name in names]
+    return f"settings taken over into crawl.toml: {', '.join(values) or 'none'}"
+
+
+def _entries(value: object) -> str:
+    return count(len(value), "entry", "entries") if isinstance(value, tuple) else printable(str(value), VALUE_SHOWN)
+
+
 def _notes(crawl: "AdoptedCrawl") -> Iterator[str]:
     """Yield a line for each setting without a counterpart."""
     notes = crawl.settings.notes
@@ -177,6 +189,9 @@ def _lines(done: "TakeoverResult", directory: Path) -> Iterator[str]:
         example = printable(done.placed.example, URL_SHOWN)
         entries = count(done.placed.unusable, "entry", "entries")
         yield f"{entries} of its queue left out, because they are no http or https URLs, such as {example}"
+    if done.placed.refused:
+        named = f"to see them: archiver urls {where} --state refused --why; archiver include brings some back"
+        yield f"{count(done.placed.refused, 'URL')} of its queue excluded by its own patterns; {named}"
     if done.counts.held:
         held = count(done.counts.held, "URL")
         yield f"{held} held as suspected traps; to see them: archiver urls {where} --state held"

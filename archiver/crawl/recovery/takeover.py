@@ -30,6 +30,7 @@ from archiver.frontier.address import SharedFrontier, machine_of, write_address
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl
 from archiver.frontier.port import Counts
 from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import Claim, Hop, Link, Refusal
 from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes
 from archiver.storage import DRAFT, storage
@@ -56,6 +57,7 @@ class Placed(NamedTuple):
     urls: int  # that the queue named, each as often as it named it
     unusable: int  # no http or https URL, or too long
     example: str  # the first of these
+    refused: int  # that a rule of the settings excludes
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class _Takeover:
         self._settings = settings
         self._frontier = frontier
         self._rules = visit_rules_of(settings)
+        self._seeds = frozenset(settings.seeds)
         self._report = report
 
     async def run(self, source: QueueSource) -> TakeoverResult:
@@ -133,7 +136,7 @@ class _Takeover:
 
     async def _place(self, source: QueueSource) -> Placed:
         """Add every URL of *source* to the queue."""
-        count = unusable = 0
+        count = unusable = excluded = 0
         example = ""
         for some in _batches(source.urls()):
             usable = [found for one in some if (found := _usable(one)) is not None]
@@ -143,11 +146,23 @@ class _Takeover:
                     example = example or one.url[:SHOWN]
             usable = [one for one in usable if url.path(one.url) != ROBOTS]  # we ask for it ourselves
             count += len(some)
-            inside = [one._replace(inside=self._scope.contains(one.url)) for one in usable]
+            refused = [(one, rule) for one in usable if (rule := self._excluded(one)) is not None]
+            excluded += len(refused)
+            names = {one.url for one, _ in refused}
+            inside = [one._replace(inside=self._scope.contains(one.url)) for one in usable if one.url not in names]
             async with self._frontier.exclusive_transaction() as writer:
                 await writer.run(adopted.place, inside)
+                await writer.run(adopted.refuse, refused)
             self._report(f"reading the queue: {count} URLs so far")
-        return Placed(count, unusable, example)
+        return Placed(count, unusable, example, excluded)
+
+    def _excluded(self, one: AdoptedUrl) -> Refusal | None:
+        """Return the rule that refuses *one* wherever it is linked; None if none does, or it is a seed."""
+        scope = self._rules.scope
+        if one.url in self._seeds or not isinstance(scope, Scope) or not scope.excludes(one.url):
+            return None
+        verdict = scope.judge(Link(one.url, Hop.LINK), Claim(0, self._settings.seeds[0], 0, Hop.LINK, "", 0, 0, 0))
+        return verdict if isinstance(verdict, Refusal) else None
 
     @property
     def _scope(self) -> Scope | Scopes:

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from archiver import url
-from archiver.frontier import url_queue
+from archiver.frontier import settle, url_queue
 from archiver.frontier.connection import Connection
-from archiver.model import LINK_OUTSIDE, Hop
+from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Refusal, Settlement
 from archiver.policy.scope import PATH_KEPT, priority
 
 LONGEST_PATH = 10_000  # hops of a path; no crawl gets as far
@@ -73,6 +73,18 @@ def place(db: Connection, adopted: Sequence[AdoptedUrl]) -> int:
         row = _row(each, hosts[url.origin(each.url)])
         count += db.execute(PLACE, (*row, each.via, each.seed, each.via)).rowcount
     return count
+
+
+def refuse(db: Connection, refused: Sequence[tuple[AdoptedUrl, Refusal]]) -> None:
+    """Count *refused* like the links that a rule of the settings refuses, with what led to each."""
+    vias = sorted({each.via or each.seed for each, _ in refused})
+    found = db.rows("SELECT url, id FROM urls WHERE url IN (SELECT value FROM json_each(?))", (json.dumps(vias),))
+    rows = {str(address): int(row) for address, row in found}
+    first = int((db.row("SELECT url FROM seeds ORDER BY position LIMIT 1") or (0,))[0])
+    for each, refusal in refused:
+        row = rows.get(each.via or each.seed, first)
+        claim = Claim(row, each.via, 0, Hop.LINK, "", 0, 0, 0)
+        settle.refuse(db, (Settlement(claim, Event.FORBID, refused=(refusal,)),))
 
 
 def give_up(db: Connection, failed: Sequence[AdoptedUrl]) -> int:

@@ -6,6 +6,7 @@ failed. Queued pages are JSON in strings. Older versions have `done`, a list of 
 Source: src/util/state.ts (`SaveState`, `load`) and src/util/argParser.ts of browsertrix-crawler.
 """
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
 from archiver.storage import storage
-from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, whole_number
+from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, open_source, whole_number
 from archiver.tools.adopt.yaml import Scalar, YamlError, scalars
 
 LARGEST_ENTRY = 1 << 20  # characters of a line; a queued page has some hundred
@@ -97,7 +98,7 @@ class SavedState:
     def scalars(self) -> Iterator[Scalar]:
         """Yield what the file says. Raises `ConfigError` if it is not YAML of this kind."""
         try:
-            with storage(self._path), self._path.open(encoding="utf-8", errors="replace") as file:
+            with storage(self._path), _text(self._path) as file:
                 yield from scalars(_lines(file))
         except YamlError as error:
             raise ConfigError(f"{self._path}: cannot be read as a saved state: {error}") from None
@@ -121,6 +122,11 @@ class SavedState:
                 settings.note("options", f"only the first {MOST_SETTINGS} are read")
                 return
             _option(each, settings)
+
+
+def _text(path: Path) -> io.TextIOWrapper:
+    """Open the text at *path*, which must not be a link."""
+    return io.TextIOWrapper(open_source(path), encoding="utf-8", errors="replace")
 
 
 def _lines(file: Any) -> Iterator[str]:
@@ -218,7 +224,7 @@ class StoredPageLists:
         for path in self._paths:
             if not path.is_file():
                 continue
-            with storage(path), path.open(encoding="utf-8", errors="replace") as file:
+            with storage(path), _text(path) as file:
                 for line in _lines(file):
                     fields = _fields(line.strip())
                     if isinstance(fields.get("url"), str):

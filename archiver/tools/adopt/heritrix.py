@@ -17,7 +17,7 @@ from archiver.frontier.adopted import AdoptedState, AdoptedUrl, shortened
 from archiver.model import Hop
 from archiver.storage import storage
 from archiver.tools.adopt.beans import crawler_beans
-from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, read_text
+from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, open_source, read_text
 
 LOGS = ("frontier.recover.gz", "frontier.recover", "recover.gz", "recover")
 BEANS = "crawler-beans.cxml"
@@ -94,7 +94,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    with storage(path), path.open("rb") as file:
+    with storage(path), open_source(path) as file:
         packed = file.read(len(GZIP)) == GZIP
         file.seek(0)
         if not packed:

@@ -17,7 +17,15 @@ from pathlib import Path
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl
 from archiver.storage import storage
-from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, literal, read_text, whole_number
+from archiver.tools.adopt.source import (
+    AdoptedCrawl,
+    SettingsTranslation,
+    archives_in,
+    literal,
+    open_source,
+    read_text,
+    whole_number,
+)
 
 CACHE = "hts-cache"
 LARGEST_DIRECTORY = 32 << 20  # bytes of the list in the ZIP, of which `zipfile` takes a dozen times as much in memory
@@ -76,7 +84,7 @@ class Mirror:
 def _logged(path: Path) -> Iterator[AdoptedUrl]:
     if not path.is_file():
         return
-    with storage(path), path.open("rb") as file:
+    with storage(path), open_source(path) as file:
         while line := file.readline(LARGEST_LINE):
             columns = line.decode("utf-8", "replace").split("\t")
             if len(columns) < COLUMNS or "://" not in columns[7]:
@@ -89,7 +97,7 @@ def _cached(path: Path) -> Iterator[AdoptedUrl]:
     if not path.is_file() or not 0 < _directory_size(path) <= LARGEST_DIRECTORY:
         return
     try:
-        with storage(path), zipfile.ZipFile(path) as file:
+        with storage(path), open_source(path) as data, zipfile.ZipFile(data) as file:
             names = file.namelist()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError):
         return  # as an interruption leaves it
@@ -100,7 +108,7 @@ def _cached(path: Path) -> Iterator[AdoptedUrl]:
 
 def _directory_size(path: Path) -> int:
     """Return the bytes of the directory of the ZIP at *path*; 0 if it has none."""
-    with storage(path), path.open("rb") as file:
+    with storage(path), open_source(path) as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - LONGEST_END))
         end = file.read()

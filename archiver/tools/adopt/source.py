@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from archiver import url
 from archiver.config.settings import every_setting, key_of
@@ -12,7 +12,7 @@ from archiver.config.toml import value_of
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedUrl
 from archiver.humanize import printable
-from archiver.storage import storage
+from archiver.storage import open_file, storage
 
 LARGEST_TEXT = 16 << 20  # bytes of a file of settings or patterns
 MOST_SEEDS = 100_000  # more are queued like other URLs: crawl.toml is read by people too
@@ -94,14 +94,21 @@ class SettingsTranslation:
         return AdoptedSettings(dict(self._values), tuple(self._seeds), tuple(self._notes))
 
 
+def open_source(path: Path) -> BinaryIO:
+    """Open the file at *path*. Raises `ConfigError` for a link: in a received folder it may lead to a file of ours."""
+    if path.is_symlink():
+        raise ConfigError(f"{path}: a link, which is not followed; put the file itself there")
+    return open_file(path)
+
+
 def read_text(path: Path, largest: int = LARGEST_TEXT) -> str:
     """Return the text of the file at *path*, with U+FFFD for what is not UTF-8; "" if it is not there.
 
-    Raises `ConfigError` if it has more than *largest* bytes.
+    Raises `ConfigError` if it has more than *largest* bytes, or is a link.
     """
     if not path.is_file():
         return ""
-    with storage(path), path.open("rb") as file:
+    with storage(path), open_source(path) as file:
         data = file.read(largest + 1)
     if len(data) > largest:
         raise ConfigError(f"{path}: it has more than {largest} bytes, the maximum for such a file")

@@ -200,7 +200,7 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
         _control_files(folder, settings, queue)
     else:
         settings.note("options of wpull", "its database does not hold them; set them here with archiver set DIR")
-    remarks = []
+    remarks = ["robots.txt is ignored, as grab-site does; to obey it: archiver resume DIR --robots obey"] * grab_site
     left = queue.left_out()
     if left.by_filters:
         remarks.append(
