@@ -31,6 +31,7 @@ from fixtures.adopted_crawls import (
     wpull_database,
 )
 from fixtures.archives import rows
+from fixtures.handmade_warc import member, record
 
 START = "http://example.org/"
 
@@ -212,6 +213,45 @@ def test_control_files_with_nonsense_become_lines(tmp_path: Path, capsys: pytest
     text = (tmp_path / "c" / "crawl.toml").read_text()
     assert r"^https?://(?:example\\.org)/x" in text
     assert "host-concurrency = 1" in text
+
+
+GRAB_SITE = (
+    '["--quiet", "-U", "Me/1", "--header", "Accept: text/html", "--header", "Cookie: hunter2", "--delete-after",'
+    ' "--no-robots", "--inet4-only", "--dns-timeout", "20", "--tries", "3", "--database", "/x/wpull.db",'
+    ' "--plugin-script", "/lib/wpull_hooks.py", "--page-requisites", "--no-parent", "--concurrent", "2", "--level",'
+    ' "inf", "--page-requisites-level", "5", "--span-hosts-allow", "page-requisites", "--warc-max-size", "5368709120",'
+    ' "--reject-regex", "/cal/", "--youtube-dl", "--recursive", "http://example.org/"]'
+)
+
+
+def test_the_command_line_of_wpull_is_in_its_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As wpull 2.0.1 writes it, under grab-site."""
+    wpull_database(tmp_path / "wpull.db", [Queued(START, "todo", 0)])
+    grab_site_files(tmp_path, START, concurrency="7")
+    block = f"Software: Wpull/2.0.1 Python/3.7.17\r\nRobots: off\r\nWpull-Argv: {GRAB_SITE}\r\n\r\n"
+    (tmp_path / "x.warc.gz").write_bytes(member(record("warcinfo", block.encode())))
+    crawl = wpull_crawl(tmp_path)
+    expected: dict[str, object] = {
+        "user_agent": "Me/1",
+        "accept": "text/html",
+        "robots": "ignore",
+        "ip_version": "4",
+        "dns_timeout": 20.0,
+        "retries": 3,
+        "scope": "prefix",
+        "host_concurrency": 7,
+        "requisite_hops": 5,
+        "extra_hops": 0,
+        "warc_size": 5368709120,
+        "exclude": ("/cal/",),
+        "without": ("trackers,share-links",),
+    }
+    assert crawl.settings.values == expected
+    assert run(tmp_path, "-o", tmp_path / "c") == ExitCode.DONE
+    said = capsys.readouterr()
+    assert "no counterpart: --youtube-dl" in said.err
+    assert "hunter2" not in said.err + said.out
+    assert "robots.txt is ignored, as before" in said.err
 
 
 def flat(value: object, way: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:

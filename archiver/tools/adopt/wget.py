@@ -4,148 +4,15 @@ wget keeps its queue in memory, so nothing of it is left. The links of the impor
 Source: src/warc.c of wget (`wget-arguments`, `robots`).
 """
 
-import re
-import shlex
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
-from archiver import url
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedUrl
-from archiver.storage import storage
-from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, read_text, whole_number
-from archiver.warc.cdxj import target_url
-from archiver.warc.members import DamagedRecord
-from archiver.warc.reader import scan
-from archiver.warc.warcinfo import warcinfo_of
+from archiver.tools.adopt.options import input_files, translate, written_by
+from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, read_text
 
 ENDINGS = (".warc", ".warc.gz", ".warc.zst")
-LOOK = 50  # records of a file in which its warcinfo and its first response are
-MOST_WORDS = 10_000  # of a command line
-
-_NUMBERS = {  # option with a number: key of crawl.toml
-    "--level": "max-depth",
-    "--tries": "retries",
-    "--max-redirect": "max-redirects",
-}
-_SECONDS = {"--timeout": "timeout", "--dns-timeout": "dns-timeout", "--connect-timeout": "connect-timeout"}
-_SIZES = {"--quota": "max-bytes", "--limit-rate": "bandwidth", "--warc-max-size": "warc-size"}
-_TEXTS = {"--user-agent": "user-agent", "--reject-regex": "exclude", "--bind-address": "source-address"}
-_SHORT = {
-    "-l": "--level",
-    "-t": "--tries",
-    "-T": "--timeout",
-    "-Q": "--quota",
-    "-U": "--user-agent",
-    "-w": "--wait",
-    "-D": "--domains",
-    "-R": "--reject",
-    "-A": "--accept",
-    "-X": "--exclude-directories",
-    "-I": "--include-directories",
-    "-i": "--input-file",
-    "-e": "--execute",
-    "-o": "--output-file",
-    "-O": "--output-document",
-    "-P": "--directory-prefix",
-    "-a": "--append-output",
-    "-B": "--base",
-}
-_TAKE_A_VALUE = frozenset(  # with the value in the next word
-    (
-        *_NUMBERS,
-        *_SECONDS,
-        *_SIZES,
-        *_TEXTS,
-        *_SHORT.values(),
-        *("--warc-file", "--warc-header", "--warc-cdx-file", "--warc-dedup", "--warc-tempdir", "--header", "--referer"),
-        *("--accept-regex", "--regex-type", "--waitretry", "--read-timeout", "--load-cookies", "--save-cookies"),
-        *("--lua-script", "--rejected-log", "--local-encoding", "--remote-encoding", "--restrict-file-names"),
-    )
-)
-_QUIET = frozenset(  # of the same use here, or of none
-    (
-        *(
-            "--mirror",
-            "--recursive",
-            "--page-requisites",
-            "--no-verbose",
-            "--quiet",
-            "--verbose",
-            "--no-check-certificate",
-        ),
-        *(
-            "--warc-file",
-            "--warc-cdx",
-            "--warc-tempdir",
-            "--warc-header",
-            "--output-file",
-            "--append-output",
-            "--delete-after",
-        ),
-        *(
-            "--output-document",
-            "--directory-prefix",
-            "--force-directories",
-            "--timestamping",
-            "--continue",
-            "--no-clobber",
-        ),
-        *(
-            "--convert-links",
-            "--adjust-extension",
-            "--no-warc-compression",
-            "--save-cookies",
-            "--rejected-log",
-            "--no-directories",
-        ),
-        *(
-            "--random-wait",
-            "--span-hosts",
-            "--no-parent",
-            "--keep-session-cookies",
-            "--no-warc-keep-log",
-            "--server-response",
-            "--no-warc-digests",
-            "--no-hsts",
-        ),
-        *("--no-cookies", "--debug", "--progress", "--show-progress", "--truncate-output", "--no-netrc", "--waitretry"),
-    )
-)
-_LETTERS = {
-    "m": "--mirror",
-    "r": "--recursive",
-    "p": "--page-requisites",
-    "q": "--quiet",
-    "v": "--verbose",
-    "x": "--force-directories",
-    "k": "--convert-links",
-    "E": "--adjust-extension",
-    "N": "--timestamping",
-    "c": "--continue",
-    "S": "--server-response",
-    "H": "--span-hosts",
-    "L": "--relative",
-    "4": "--inet4-only",
-    "6": "--inet6-only",
-    "d": "--debug",
-}
-_WORDS = {
-    "nv": "--no-verbose",
-    "np": "--no-parent",
-    "nc": "--no-clobber",
-    "nd": "--no-directories",
-    "nH": "--no-host-directories",
-}
-_PASSWORDS = "secrets are not taken over; see docs/how-to/archive-behind-a-login.md"
-_SECRETS = {
-    **dict.fromkeys(("--user", "--password", "--http-user", "--http-password", "--post-data"), _PASSWORDS),
-    "--load-cookies": "to send them: archiver resume DIR --load-cookies FILE",
-    "--header": "headers may be secret; give it again: archiver resume DIR --header 'NAME: VALUE'",
-}
-_SIZE = re.compile(r"([0-9]{1,12})(?:\.[0-9]+)?([kKmMgG]?)")
-_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def wget_crawl(path: Path) -> AdoptedCrawl:
@@ -153,16 +20,17 @@ def wget_crawl(path: Path) -> AdoptedCrawl:
     files = archives_in(path, ENDINGS, deepest=3) if path.is_dir() else [path]
     if not files:
         raise ConfigError(f"{path}: it has no WARC file; wget writes one with --warc-file")
-    words: list[str] = []
-    first = ""
-    for file in files:
-        found, address = _about(file)
-        words = words or found
-        first = first or address
+    said = [written_by(file) for file in files]
+    words = next((each.wget for each in said if each.wget), ())
+    first = next((each.first for each in said if each.first), "")
     settings = SettingsTranslation()
-    if words:
-        _command_line(words, path if path.is_dir() else path.parent, settings)
-    else:
+    for seed in translate(words, settings) if words else ():
+        settings.seed(seed)
+    for name in input_files(words):
+        lines = read_text((path if path.is_dir() else path.parent) / name).split()
+        if not sum(settings.seed(line) for line in lines):
+            settings.note(f"--input-file {name}", "not found beside the archives; archiver add DIR --seeds FILE")
+    if not words:
         settings.note("command line of wget", "no WARC file holds it, so the settings here are the defaults")
     result = settings.settings()
     if not result.seeds and first:
@@ -176,129 +44,8 @@ def wget_crawl(path: Path) -> AdoptedCrawl:
 
 def is_of_wget(path: Path) -> bool:
     """Return True if the WARC at *path* says that wget wrote it."""
-    return bool(_about(path)[0])
+    return bool(written_by(path).wget)
 
 
 def _no_urls() -> Iterator[AdoptedUrl]:
     return iter(())
-
-
-def _about(path: Path) -> tuple[list[str], str]:
-    """Return the command line in the WARC at *path*, and the URL of its first response."""
-    words: list[str] = []
-    first = ""
-    with storage(path), path.open("rb") as file:
-        for record in islice(scan(file), LOOK):
-            if isinstance(record, DamagedRecord):
-                continue
-            if record.type == "warcinfo" and not words and (info := warcinfo_of(record)) is not None:
-                words = next((_words(value) for name, value in info.fields if name == "wget-arguments"), [])
-            elif record.type == "response" and not first:
-                address = url.canonical(target_url(record)) or ""
-                first = "" if url.path(address or "http://none/") == "/robots.txt" else address
-    return words, first
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)[:MOST_WORDS]
-    except ValueError:
-        return text.split()[:MOST_WORDS]
-
-
-def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each option by its long name with its value, and each URL with "" as its name."""
-    rest = list(reversed(words))
-    while rest:
-        word = rest.pop()
-        name, equals, value = word.partition("=")
-        if not word.startswith("-") or word == "-":
-            yield "", word
-        elif word.startswith("--"):
-            if not equals and name in _TAKE_A_VALUE and rest:
-                value = rest.pop()
-            yield name, value
-        elif word[1:] in _WORDS:
-            yield _WORDS[word[1:]], ""
-        else:
-            yield from _short(word[1:], rest)
-
-
-def _short(letters: str, rest: list[str]) -> Iterator[tuple[str, str]]:
-    while letters:
-        name = _SHORT.get(f"-{letters[0]}")
-        if name is not None:
-            yield name, letters[1:] or (rest.pop() if rest else "")
-            return
-        yield _LETTERS.get(letters[0], f"-{letters[0]}"), ""
-        letters = letters[1:]
-
-
-def _command_line(words: Sequence[str], folder: Path, settings: SettingsTranslation) -> None:
-    """Translate the command line *words*."""
-    given = list(_options(words))
-    names = {name for name, _ in given}
-    for name, value in given:
-        if not name:
-            settings.seed(value if "://" in value else f"http://{value}")
-        elif name == "--input-file":
-            lines = read_text(folder / Path(value).name).split()
-            if not sum(settings.seed(line) for line in lines):
-                settings.note(f"--input-file {value}", "not found beside the archives; archiver add DIR --seeds FILE")
-        else:
-            _option(name, value, settings)
-    if not names & {"--mirror", "--recursive"}:
-        settings.put("scope", "page", "no --recursive")
-        if "--page-requisites" not in names:
-            settings.put("page-requisites", value=False, theirs="no --page-requisites")
-    elif "--no-parent" in names:
-        settings.put("scope", "prefix", "--no-parent")
-    elif "--span-hosts" in names and "--domains" not in names:
-        settings.put("scope", "any", "--span-hosts")
-    if names & {"--recursive"} and not names & {"--level", "--mirror"}:
-        settings.put("max-depth", 5, "--recursive")  # its default
-
-
-def _option(name: str, value: str, settings: SettingsTranslation) -> None:
-    """Translate one option."""
-    shown = f"{name} {value}".strip()
-    if key := _NUMBERS.get(name) or _SECONDS.get(name):
-        number = whole_number(value)
-        if name != "--level" or value not in ("inf", "0"):
-            settings.put(key, value if number is None else number, shown)
-    elif key := _SIZES.get(name):
-        found = _SIZE.fullmatch(value)
-        settings.put(key, int(found[1]) * _FACTORS[found[2].lower()] if found else value, shown)
-    elif key := _TEXTS.get(name):
-        settings.put(key, value, shown)
-    elif name == "--domains":
-        for domain in filter(None, value.split(",")):
-            settings.put("scope-surt", domain, shown)
-    elif name == "--reject":
-        _rejected(value, settings, shown)
-    elif name in _SECRETS:
-        settings.note(name, _SECRETS[name])
-    elif not _single(name, value, shown, settings) and name not in _QUIET:
-        settings.note(shown, "no counterpart is set; see docs/how-to/from-wget.md")
-
-
-def _single(name: str, value: str, shown: str, settings: SettingsTranslation) -> bool:
-    """Translate an option in a way of its own; return False if it has none."""
-    if name == "--wait":
-        settings.put("rate", f"1/{value}", shown)
-    elif name == "--execute" and value.replace(" ", "") in ("robots=off", "robots=0"):
-        settings.put("robots", "ignore", shown)
-    elif name in ("--inet4-only", "--inet6-only"):
-        settings.put("ip-version", name[6], shown)
-    else:
-        return False
-    return True
-
-
-def _rejected(value: str, settings: SettingsTranslation, shown: str) -> None:
-    for part in filter(None, value.split(",")):
-        ending = part.removeprefix("*").removeprefix(".")
-        if ending.isalnum():
-            settings.put("exclude-ext", ending, shown)
-        else:
-            settings.note(f"--reject {part}", "a pattern of file names; see docs/how-to/from-wget.md")

@@ -22,6 +22,7 @@ from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
 from archiver.frontier.database import connect_readonly, guard
 from archiver.storage import storage
+from archiver.tools.adopt.options import translate, written_by
 from archiver.tools.adopt.source import (
     AdoptedCrawl,
     SettingsTranslation,
@@ -35,6 +36,7 @@ NAME = "wpull.db"
 BATCH = 1000  # rows of one query
 LONGEST_URL = 64 << 10  # characters; longer values are read as none
 MOST_COLUMNS = 100
+MOST_LOOKED_AT = 10  # WARC files, for the command line
 SQLITE = b"SQLite format 3\x00"
 TRIED = 2  # times: a URL that wpull skipped after so many failed, others were refused by its filters
 
@@ -196,11 +198,17 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
     settings = SettingsTranslation()
     more = sum(not settings.seed(seed) for seed in queue.seeds())
     grab_site = (folder / "igsets").is_file() or (folder / "ignores").is_file()
+    archives = archives_in(folder, (".warc", ".warc.gz", ".warc.zst", ".warc.gz.open"))
+    words = next((found for archive in archives[:MOST_LOOKED_AT] if (found := written_by(archive).wpull)), ())
+    if words:
+        translate(words, settings)
+    elif not grab_site:
+        settings.note("options of wpull", "no WARC file beside the database holds them; archiver set DIR KEY=VALUE")
     if grab_site:
-        _control_files(folder, settings, queue)
-    else:
-        settings.note("options of wpull", "its database does not hold them; set them here with archiver set DIR")
-    remarks = ["robots.txt is ignored, as grab-site does; to obey it: archiver resume DIR --robots obey"] * grab_site
+        _control_files(folder, settings, queue, known=bool(words))
+    remarks = []
+    if settings.settings().values.get("robots") == "ignore":
+        remarks.append("robots.txt is ignored, as before; to obey it: archiver resume DIR --robots obey")
     left = queue.left_out()
     if left.by_filters:
         remarks.append(
@@ -216,7 +224,7 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
     return AdoptedCrawl(
         "grab-site" if grab_site else "wpull",
         settings.settings(),
-        tuple(archives_in(folder, (".warc", ".warc.gz", ".warc.zst", ".warc.gz.open"))),
+        tuple(archives),
         queue.urls,
         tuple(remarks),
     )
@@ -225,8 +233,8 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
 _LISTS = {"forums": "forums", "blogs": "blogs", "mediawiki": "wikis"}
 
 
-def _control_files(folder: Path, settings: SettingsTranslation, queue: WpullDatabase) -> None:
-    """Translate the files by which grab-site is controlled."""
+def _control_files(folder: Path, settings: SettingsTranslation, queue: WpullDatabase, *, known: bool) -> None:
+    """Translate the files by which grab-site is controlled; *known*: its options are."""
     begun = list(_primary(folder, queue))
     patterns = (line for line in read_text(folder / "ignores").splitlines() if line and not line.startswith("# "))
     settings.exclude((_with_primary(pattern, begun) for pattern in patterns), "ignores")
@@ -248,9 +256,10 @@ def _control_files(folder: Path, settings: SettingsTranslation, queue: WpullData
         settings.put("exclude-type", "video/*", "no file video")
     if not (folder / "scrape").exists():
         settings.note("no file scrape", "links of new pages are followed; archiver set DIR max-depth=0 stops that")
-    settings.put("extra-hops", 1, "offsite links")
-    settings.note("--offsite-links", "its default, extra-hops = 1, is set: whether it was changed is written nowhere")
-    settings.put("robots", "ignore", "--no-robots")
+    if not known:
+        settings.put("extra-hops", 1, "offsite links")
+        settings.note("--offsite-links", "its default, extra-hops = 1, is set: no WARC file has its command line")
+        settings.put("robots", "ignore", "--no-robots")
     if (cookies := folder / "cookies.txt").is_file():
         settings.note(
             "cookies.txt", f"to send these cookies: archiver resume DIR --load-cookies {shlex.quote(str(cookies))}"
