@@ -22,7 +22,6 @@ from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
 from archiver.frontier.database import connect_readonly, guard
 from archiver.storage import storage
-from archiver.tools.adopt.options import translate, written_by
 from archiver.tools.adopt.source import (
     AdoptedCrawl,
     SettingsTranslation,
@@ -31,6 +30,7 @@ from archiver.tools.adopt.source import (
     read_text,
     whole_number,
 )
+from archiver.tools.adopt.wget import translate, written_by
 
 NAME = "wpull.db"
 BATCH = 1000  # rows of one query
