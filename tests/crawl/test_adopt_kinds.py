@@ -13,9 +13,15 @@ from archiver.model import ExitCode
 from archiver.tools.adopt.beans import properties
 from fixtures.adopted_crawls import WGET, fetched_by_wget, heritrix_job, mirror, saved_state
 from fixtures.archives import rows, states
+from fixtures.command import archiver
 from fixtures.rawserver import RawServer
 from fixtures.sites import tree
 from tests.crawl.test_adopt import adopted, all_is_sound, asked, resumed
+
+try:
+    from compression import zstd
+except ImportError:  # before Python 3.14
+    from backports import zstd
 
 HTTRACK = shutil.which("httrack")
 SITE = tree(12, images=2)
@@ -202,6 +208,53 @@ def test_wget_has_no_queue_so_links_are_read_from_its_archives(
         again = asked(server)[len(first) :]
     assert not set(again) & set(first)
     assert len(again) == len(set(again))
+    all_is_sound(tmp_path / "c")
+
+
+@needs_wget
+def test_archives_of_wget_at_are_compressed_by_zstd(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    with RawServer(SITE.routes) as server:
+        warc = fetched_by_wget(tmp_path / "w", "a", "-r", "-l", "1", "-p", urls=[server.url()])
+        first = asked(server)
+        (tmp_path / "w" / "a.warc.zst").write_bytes(zstd.compress(gzip.decompress(warc.read_bytes())))
+        warc.unlink()
+        assert adopted(tmp_path / "w", "-o", tmp_path / "c") == ExitCode.DONE
+        found = states(tmp_path / "c")
+        assert {address for address, state in found.items() if state == "archived"} == set(map(server.url, first))
+        assert "waiting" in found.values()
+    all_is_sound(tmp_path / "c")
+
+
+def test_arc_files_of_an_old_heritrix_are_captures_too(tmp_path: Path) -> None:
+    """They state no digests."""
+    body = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=/b>b</a>"
+    version = b"1 0 Maker\nURL IP-address Archive-date Content-type Archive-length\n"
+    arc = b"filedesc://old.arc 0.0.0.0 20040102030405 text/plain %d\n%b\n" % (len(version), version)
+    arc += b"http://example.org/ 127.0.0.1 20040102030406 text/html %d\n%b\n" % (len(body), body)
+    (tmp_path / "job" / "arcs").mkdir(parents=True)
+    (tmp_path / "job" / "arcs" / "old.arc.gz").write_bytes(gzip.compress(arc))
+    heritrix_job(tmp_path / "job", ["F+ http://example.org/  ", "Fs http://example.org/  "])
+    assert adopted(tmp_path / "job", "-o", tmp_path / "c") == ExitCode.DONE
+    assert states(tmp_path / "c") == {"http://example.org/": "archived", "http://example.org/b": "waiting"} | {
+        f"http://example.org/{name}": "waiting" for name in ("sitemap.xml", "sitemap_index.xml", "favicon.ico")
+    }
+    all_is_sound(tmp_path / "c")
+
+
+def test_a_package_of_browsertrix_is_enough_when_its_archives_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    with RawServer(SITE.routes) as server:
+        for arguments in (("crawl", server.url(), "-o", "p", "--rate", "0", "--max-urls", "3"), ("pack", "p")):
+            assert archiver(*arguments, cwd=tmp_path).returncode in (ExitCode.DONE, ExitCode.LIMIT)
+        shutil.move(tmp_path / "p.wacz", tmp_path / "s" / "p.wacz")
+        saved_state(tmp_path / "s", server.url(), {"queued": [{"url": server.url("/p9.html"), "depth": 2}]})
+        first = asked(server)
+        assert adopted(tmp_path / "s", "-o", tmp_path / "c") == ExitCode.DONE
+        resumed(tmp_path / "c")
+        again = asked(server)[len(first) :]
+    assert not set(again) & set(first)
+    assert set(again) | set(first) >= SITE.reachable
     all_is_sound(tmp_path / "c")
 
 

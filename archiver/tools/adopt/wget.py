@@ -9,18 +9,20 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from archiver import url
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedUrl
 from archiver.storage import storage
 from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, read_text, whole_number
+from archiver.tools.ingest.streams import MAGICS, ZstdStream
 from archiver.warc.cdxj import target_url
 from archiver.warc.members import DamagedRecord
-from archiver.warc.reader import scan
+from archiver.warc.reader import Record, read_records, scan
 from archiver.warc.warcinfo import warcinfo_of
 
 GRAB_SITE = "wpull_hooks.py"  # the plugin by which grab-site controls wpull
@@ -134,15 +136,22 @@ def written_by(path: Path) -> WrittenBy:
     said: dict[str, str] = {}
     first = ""
     with storage(path), path.open("rb") as file:
-        for record in islice(scan(file), LOOK):
-            if isinstance(record, DamagedRecord):
-                continue
+        for record in islice(_records(file), LOOK):
             if record.type == "warcinfo" and not said and (info := warcinfo_of(record)) is not None:
                 said = {name.lower(): value for name, value in info.fields}
             elif record.type == "response" and not first:
                 address = url.canonical(target_url(record))
                 first = address if address and url.path(address) != "/robots.txt" else ""
     return WrittenBy(_words(said.get("wget-arguments", "")), _listed(said.get("wpull-argv", "")), first)
+
+
+def _records(file: BinaryIO) -> Iterator[Record]:
+    """Yield the records of *file*, which zstd may have compressed, as that of wget-AT."""
+    packed = file.read(len(MAGICS[0])) in MAGICS
+    file.seek(0)
+    with suppress(DamagedRecord):
+        found = read_records(cast("BinaryIO", ZstdStream(file))) if packed else scan(file)
+        yield from (each for each in found if isinstance(each, Record))
 
 
 def _words(text: str) -> tuple[str, ...]:
