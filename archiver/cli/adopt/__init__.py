@@ -53,9 +53,9 @@ def adopt(source: Path, **chosen: Any) -> ExitCode:
     _check_place(directory, source)
     crawl = adopted_crawl(source, given.kind or "")
     settings = _settings(crawl, source, given.frontier)
-    archives, left_out = _archives((*crawl.archives, *given.warcs))
+    archives, left_out = _archives((*crawl.archives, *given.warcs), directory)
     say(f"{source}: a crawl of {crawl.kind}")
-    for line in (*crawl.remarks, *left_out, _taken(crawl), *_notes(crawl)):
+    for line in (*crawl.remarks, *left_out, _taken(crawl), *_notes(crawl, None if given.dry_run else NOTES_SHOWN)):
         say(line)
     if not archives:
         say("it has no archive, so all of its URLs wait; if they are elsewhere, name them with --warcs")
@@ -73,15 +73,18 @@ def adopt(source: Path, **chosen: Any) -> ExitCode:
     return ExitCode.DONE
 
 
-def _archives(paths: Sequence[Path]) -> "tuple[list[ArchiveFile], list[str]]":
-    """Return the archives that *paths* mean, and a line for each file that is none: an interruption leaves such."""
+def _archives(paths: Sequence[Path], directory: Path) -> "tuple[list[ArchiveFile], list[str]]":
+    """Return the archives that *paths* mean, and a line for each file that is none: an interruption leaves such.
+
+    Those in *directory* are copies that a run before this one has made.
+    """
     from archiver.tools.ingest.sources import NotAnArchiveError, find_archives
 
     found: dict[tuple[Path, str], ArchiveFile] = {}
     left_out: list[str] = []
     for path in paths:
         try:
-            for each in find_archives([path]):
+            for each in [] if path.resolve().is_relative_to(directory.resolve()) else find_archives([path]):
                 found.setdefault((each.path.resolve(), each.member.name if each.member else ""), each)
         except NotAnArchiveError as error:
             left_out.append(f"left out: {error}")
@@ -130,12 +133,12 @@ def _entries(value: object) -> str:
     return count(len(value), "entry", "entries") if isinstance(value, tuple) else printable(str(value), VALUE_SHOWN)
 
 
-def _notes(crawl: "AdoptedCrawl") -> Iterator[str]:
-    """Yield a line for each setting without a counterpart."""
+def _notes(crawl: "AdoptedCrawl", most: int | None) -> Iterator[str]:
+    """Yield a line for each setting without a counterpart; at most *most* of them."""
     notes = crawl.settings.notes
-    yield from (f"no counterpart: {note}" for note in notes[:NOTES_SHOWN])
-    if len(notes) > NOTES_SHOWN:
-        yield f"and {count(len(notes) - NOTES_SHOWN, 'more setting')} without a counterpart"
+    yield from (f"no counterpart: {note}" for note in notes[:most])
+    if most is not None and len(notes) > most:
+        yield f"and {count(len(notes) - most, 'more setting')} without a counterpart; --dry-run lists all"
 
 
 def _plan(

@@ -6,14 +6,14 @@ transaction.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from archiver import url
 from archiver.frontier import settle, url_queue
 from archiver.frontier.connection import Connection
-from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Refusal, Settlement
+from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Refusal, Settlement, State
 from archiver.policy.scope import PATH_KEPT, priority
 
 LONGEST_PATH = 10_000  # hops of a path; no crawl gets as far
@@ -24,6 +24,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?),
         coalesce((SELECT id FROM urls WHERE url = ?), (SELECT seed FROM urls WHERE url = ?)))
 ON CONFLICT DO NOTHING
 """
+ROWS = "SELECT urls.url, urls.id, urls.seed FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
+ROUNDS = 8  # of URLs that lead to each other, which one call adds in few statements
 GIVE_UP = """
 UPDATE urls SET state = 'failed', failure = '', note = ?, tries = CASE tries WHEN 0 THEN 1 ELSE tries END
 WHERE url = ? AND state = 'waiting'
@@ -65,14 +67,34 @@ def shortened(letters: str) -> str:
     return letters if over <= 0 else f"{over}+{letters[over:]}"
 
 
-def place(db: Connection, adopted: Sequence[AdoptedUrl]) -> int:
-    """Add a waiting row for each of *adopted* that has none; return how many."""
+def place(db: Connection, adopted: Sequence[AdoptedUrl]) -> None:
+    """Add a waiting row for each of *adopted* that has none."""
     hosts = url_queue.hosts_of(db, {url.origin(each.url) for each in adopted})
-    count = 0
+    known = _known(db, {address for each in adopted for address in (each.url, each.via, each.seed)})
+    first: dict[str, AdoptedUrl] = {}
     for each in adopted:
-        row = _row(each, hosts[url.origin(each.url)])
-        count += db.execute(PLACE, (*row, each.via, each.seed, each.via)).rowcount
-    return count
+        first.setdefault(each.url, each)
+    left = [each for each in first.values() if each.url not in known]
+    for _ in range(ROUNDS):  # what leads to a URL gets its row before it
+        names = {each.url for each in left}
+        ready = [each for each in left if each.via not in names]
+        rows = [(*_row(each, hosts[url.origin(each.url)]), 0, *_origin(each, known)) for each in ready]
+        db.many(url_queue.INSERT, [(*row, State.WAITING.value, "", "") for row in rows])
+        known |= _known(db, {each.url for each in ready})
+        left = [each for each in left if each.via in names]
+    for each in left:  # a long chain, or a ring
+        db.execute(PLACE, (*_row(each, hosts[url.origin(each.url)]), each.via, each.seed, each.via))
+
+
+def _known(db: Connection, addresses: Collection[str]) -> dict[str, tuple[int, int | None]]:
+    """Return the row and the seed of each of *addresses* that has a row."""
+    return {str(address): (row, seed) for address, row, seed in db.rows(ROWS, (json.dumps(sorted(addresses)),))}
+
+
+def _origin(each: AdoptedUrl, known: Mapping[str, tuple[int, int | None]]) -> tuple[int | None, int | None]:
+    """Return the rows of what led to *each* and of its seed, as far as they are *known*."""
+    via, seed_of_via = known.get(each.via, (None, None))
+    return via, known[each.seed][0] if each.seed in known else seed_of_via
 
 
 def refuse(db: Connection, refused: Sequence[tuple[AdoptedUrl, Refusal]]) -> None:

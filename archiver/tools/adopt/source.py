@@ -20,6 +20,7 @@ MOST_PATTERNS = 10_000  # of one source
 LONGEST_SHOWN = 300  # characters of a setting in a message
 
 _SECRET = re.compile(r"pass|secret|token|auth|credential|proxy|cookie|login", re.IGNORECASE)  # names of settings
+_NAMED = re.compile(r"[^:=]*[:=]")  # the name of a setting, before its value
 _ENTRIES = {key_of(entry): entry for _, entry in every_setting()}
 
 
@@ -52,7 +53,7 @@ class SettingsTranslation:
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
-        self._notes: list[str] = []
+        self._notes: dict[str, None] = {}
         self._seeds: dict[str, None] = {}
 
     def put(self, key: str, value: Any, theirs: str) -> None:
@@ -83,11 +84,9 @@ class SettingsTranslation:
 
     def note(self, theirs: str, why: str) -> None:
         """Note that *theirs* has no counterpart, and *why* or what to do."""
-        name, sign, _ = theirs.partition("=") if "=" in theirs else theirs.partition(":")
-        shown = f"{name}{sign} …" if sign and _SECRET.search(name) else theirs
-        line = f"{printable(shown, LONGEST_SHOWN)}: {printable(why, LONGEST_SHOWN)}"
-        if line not in self._notes:
-            self._notes.append(line)
+        found = _NAMED.match(theirs)
+        shown = f"{found[0]} …" if found and _SECRET.search(found[0]) else theirs
+        self._notes[f"{printable(shown, LONGEST_SHOWN)}: {printable(why, LONGEST_SHOWN)}"] = None
 
     def settings(self) -> AdoptedSettings:
         """Return everything that was collected."""
