@@ -10,7 +10,7 @@ import pytest
 
 from archiver.config import toml
 from archiver.model import ExitCode
-from archiver.tools.adopt.beans import properties
+from archiver.tools.adopt.beans import properties, without_comments
 from fixtures.adopted_crawls import WGET, fetched_by_wget, heritrix_job, mirror, saved_state
 from fixtures.archives import rows, states
 from fixtures.command import archiver
@@ -48,11 +48,14 @@ http://other.example/
  </bean>
  <bean id="metadata" class="org.archive.modules.CrawlMetadata" autowire="byName">
   <property name="robotsPolicyName" value="obey"/>
+  <property name="operatorContactUrl" value="[see override above]"/>
+  <property name="description" value="[see override above]"/>
   <!-- <property name="operator" value="not this"/> -->
  </bean>
  <bean id="scope" class="org.archive.modules.deciderules.DecideRuleSequence">
   <property name="rules"><list>
-   <bean class="org.archive.modules.deciderules.TooManyHopsDecideRule"><property name="maxHops" value="20" /></bean>
+   <bean class="org.archive.modules.deciderules.TooManyHopsDecideRule"><property name="maxHops" value="25" /></bean>
+   <bean class="org.archive.modules.deciderules.PathologicalPathDecideRule"></bean>
    <bean class="org.archive.modules.deciderules.MatchesListRegexDecideRule">
     <property name="decision" value="REJECT"/>
     <property name="regexList"><list><value>.*/calendar/.*</value><value>.*\\.iso</value></list></property>
@@ -60,7 +63,7 @@ http://other.example/
   </list></property>
  </bean>
  <bean id="disposition" class="org.archive.crawler.postprocessor.DispositionProcessor">
-  <property name="delayFactor" value="5.0" /><property name="minDelayMs" value="3000" />
+  <property name="delayFactor" value="5.0" /><property name="minDelayMs" value="2000" />
  </bean>
  <bean id="crawlLimiter" class="org.archive.crawler.framework.CrawlLimitEnforcer">
   <property name="maxBytesDownload" value="0" /><property name="maxTimeSeconds" value="3600" />
@@ -107,8 +110,8 @@ def test_a_heritrix_job_goes_on_from_its_recovery_log(
         assert settings["description"] == "Basic crawl & more"
         assert settings["seeds"] == (start,)
         assert settings["exclude"] == ("^(?:.*/calendar/.*)$", r"^(?:.*\.iso)$")
-        assert (settings["max_hops"], settings["max_time"], settings["scope"]) == (20, 3600, "prefix")
-        assert str(settings["rate"]) == "1/3"
+        assert (settings["max_hops"], settings["max_time"], settings["scope"]) == (25, 3600, "prefix")
+        assert (str(settings["rate"]), settings["host_concurrency"], settings["max_repeats"]) == ("1/2", 1, 2)
         assert "no counterpart: disposition.delayFactor = 5.0" in said.err
         assert "not this" not in (tmp_path / "c" / "crawl.toml").read_text()
         assert adopted(log, "-o", tmp_path / "c") == ExitCode.USAGE  # it holds a crawl by now
@@ -122,8 +125,8 @@ def test_a_heritrix_job_goes_on_from_its_recovery_log(
 
 
 def test_the_properties_of_a_configuration_are_those_of_an_xml_parser() -> None:
-    found = {(each.key, each.values) for each in properties(BEANS)}
-    assert ("TooManyHopsDecideRule.maxHops", ("20",)) in found
+    found = {(each.key, each.values) for each in properties(without_comments(BEANS))}
+    assert ("TooManyHopsDecideRule.maxHops", ("25",)) in found
     assert ("MatchesListRegexDecideRule.regexList", (".*/calendar/.*", r".*\.iso")) in found
     assert ("seeds.textSource.value", ("# URLS HERE\nhttp://other.example/",)) in found
     assert not any(name == "metadata.operator" for name, _ in found)

@@ -20,7 +20,12 @@ DEEPEST = 100  # open tags
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:_-]{0,60})((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
 _ATTRIBUTE = re.compile(r"([A-Za-z:_-]{1,60})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_PLACEHOLDER = "ENTER_AN_URL_WITH_YOUR_CONTACT_INFO"
+_PLACEHOLDERS = ("ENTER_AN_URL_WITH_YOUR_CONTACT_INFO", "[see override above]")  # of the profile
+_IN_EFFECT = {  # rule: key of crawl.toml and Heritrix's value, which holds if the configuration does not set another
+    "TooManyHopsDecideRule": ("max-hops", 20),
+    "PathologicalPathDecideRule": ("max-repeats", 2),
+    "TooManyPathSegmentsDecideRule": ("max-segments", 20),
+}
 
 _DIRECT = {  # bean or class, and property: key of crawl.toml
     "metadata.operatorContactUrl": "contact",
@@ -46,7 +51,7 @@ _PATTERNS = frozenset(("MatchesListRegexDecideRule", "MatchesRegexDecideRule"))
 _SEEDS = frozenset(("seeds.textSource.value", "ConfigString.value"))
 _OWN_WAY = frozenset(  # of the same use here, under another name or without a setting
     (
-        *("metadata.jobName",),
+        *("metadata.jobName", "SurtPrefixedDecideRule.decision", "SurtPrefixedDecideRule.surtsDumpFile"),
         *("MatchesListRegexDecideRule.decision", "MatchesRegexDecideRule.decision", "MatchesRegexDecideRule.regex"),
         *("warcWriter.compress", "SurtPrefixedDecideRule.seedsAsSurtPrefixes", "frontier.recoveryLogEnabled"),
     )
@@ -69,7 +74,11 @@ class BeanProperty(NamedTuple):
 
 def crawler_beans(path: Path, settings: SettingsTranslation) -> None:
     """Translate the configuration at *path* into *settings*."""
-    found = list(properties(read_text(path, LARGEST)))
+    text = without_comments(read_text(path, LARGEST))
+    for rule, in_effect in _IN_EFFECT.items():
+        if rule in text:
+            settings.put(*in_effect, rule)
+    found = sorted(properties(text), key=_overrides_others)
     accepting = {each.number for each in found if each.name == "decision" and each.values[0].upper() == "ACCEPT"}
     for each in found:
         value = each.values[0]
@@ -83,6 +92,17 @@ def crawler_beans(path: Path, settings: SettingsTranslation) -> None:
         elif not _special(each, value, shown, settings) and each.key not in _OWN_WAY:
             settings.note(shown, "no setting here")
     settings.put("scope", "prefix", "seeds as SURT prefixes")
+
+
+def defaults(settings: SettingsTranslation) -> None:
+    """Put what Heritrix does without any configuration into *settings*: one request at a time, three seconds apart."""
+    settings.put("host-concurrency", 1, "parallelQueues")
+    settings.put("rate", "1/3", "minDelayMs")
+
+
+def _overrides_others(each: BeanProperty) -> bool:
+    """Return True for a property that replaces the one in its bean."""
+    return each.number == 0
 
 
 def _special(each: BeanProperty, value: str, shown: str, settings: SettingsTranslation) -> bool:
@@ -102,7 +122,7 @@ def _special(each: BeanProperty, value: str, shown: str, settings: SettingsTrans
 
 
 def _direct(key: str, value: str, shown: str, settings: SettingsTranslation) -> None:
-    if _PLACEHOLDER in value:
+    if value.startswith(_PLACEHOLDERS):
         return
     number = whole_number(value)
     if key in _TEXTS:
@@ -115,9 +135,8 @@ def _direct(key: str, value: str, shown: str, settings: SettingsTranslation) -> 
 
 
 def properties(text: str) -> Iterator[BeanProperty]:
-    """Yield the properties in the configuration *text*, with those that its overrides set."""
+    """Yield the properties in the configuration *text*, which has no comments, and those that its overrides set."""
     reader = _BeanReader()
-    text = _without_comments(text)
     end = 0  # of the latest tag
     for tag in _TAG.finditer(text):
         content = html.unescape(text[end : tag.start()]).strip()[:LONGEST_VALUE]
@@ -127,7 +146,8 @@ def properties(text: str) -> Iterator[BeanProperty]:
             return
 
 
-def _without_comments(text: str) -> str:
+def without_comments(text: str) -> str:
+    """Return *text* without its comments."""
     kept: list[str] = []
     while text:
         before, _, rest = text.partition("<!--")

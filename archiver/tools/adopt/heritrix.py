@@ -16,7 +16,7 @@ from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, shortened
 from archiver.model import Hop
 from archiver.storage import storage
-from archiver.tools.adopt.beans import crawler_beans
+from archiver.tools.adopt.beans import crawler_beans, defaults
 from archiver.tools.adopt.source import AdoptedCrawl, SettingsTranslation, archives_in, open_source, read_text
 
 LOGS = ("frontier.recover.gz", "frontier.recover", "recover.gz", "recover")
@@ -164,9 +164,10 @@ def heritrix_crawl(path: Path) -> AdoptedCrawl:
             if (words := line.split()) and words[0].startswith(("http:", "https:")):
                 settings.seed(words[0])
     more = sum(not settings.seed(seed) for seed in log.seeds())
+    defaults(settings)
     beans = next((place / BEANS for place in places if (place / BEANS).is_file()), None)
     if beans is None:
-        settings.note(BEANS, "not found beside the log, so the settings here are the defaults")
+        settings.note(BEANS, "not found beside the log; the rate is that of its profile, all else the default")
     else:
         crawler_beans(beans, settings)
     found: list[Path] = []
