@@ -145,6 +145,8 @@ def test_what_an_interruption_leaves_of_archives_is_read_as_far_as_it_is_whole(
         elsewhere.mkdir()
         fetched_by_wget(elsewhere, "moved", urls=[server.url("/p5.html")])
         (tmp_path / "job" / "next.warc.gz").write_bytes(b"")
+        shutil.copyfile(elsewhere / "moved.warc.gz", tmp_path / "mine.warc.gz")
+        (tmp_path / "job" / "link.warc.gz").symlink_to(tmp_path / "mine.warc.gz")
         warc = tmp_path / "job" / "half.warc.gz"
         warc.write_bytes(warc.read_bytes()[: last_response(warc) + 100])
         first = asked(server)
@@ -153,6 +155,8 @@ def test_what_an_interruption_leaves_of_archives_is_read_as_far_as_it_is_whole(
         said = capsys.readouterr()
         assert "left out" in said.err
         assert "next.warc.gz" in said.err
+        assert "link.warc.gz is a link" in said.err
+        assert not (tmp_path / "c" / "archive" / "link.warc.gz").exists()
         assert "some of its archives have faults" in said.err
         assert archived(tmp_path / "c") == {*done[:-1], server.url("/p5.html")}
         assert states(tmp_path / "c")[done[-1]] == "waiting"
@@ -269,6 +273,23 @@ def test_only_whole_answers_to_a_get_are_visits(tmp_path: Path, name: str) -> No
             found.append(visit.capture.url)
             visit.close()
     assert found == expected
+
+
+def test_pages_out_of_scope_that_nothing_names_lead_nowhere(tmp_path: Path) -> None:
+    """A browser stores the frames of advertisements too."""
+    frame = b'<a href="http://far.example/">x</a><a href="http://example.org/b">b</a>'
+    records = [answer(1, AT, "200 OK"), answer(2, "http://ads.example/frame", "200 OK", body=frame)]
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "a.warc.gz").write_bytes(b"".join(records))
+    wpull_database(tmp_path / "job" / "wpull.db", [Queued(AT, "done", 0)])
+    assert adopted(tmp_path / "job", "-o", tmp_path / "c") == ExitCode.DONE
+    found = states(tmp_path / "c")
+    assert found["http://ads.example/frame"] == "archived"
+    assert found["http://example.org/b"] == "waiting"
+    assert "http://far.example/" not in found
+    where = "SELECT path, off_scope_hops FROM urls WHERE url LIKE '%frame'"
+    assert rows(tmp_path / "c", where) == [("E", 1)]
+    all_is_sound(tmp_path / "c")
 
 
 def test_what_the_other_program_says_of_a_cut_answer_is_kept(tmp_path: Path) -> None:

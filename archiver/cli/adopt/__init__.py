@@ -53,7 +53,9 @@ def adopt(source: Path, **chosen: Any) -> ExitCode:
     _check_place(directory, source)
     crawl = adopted_crawl(source, given.kind or "")
     settings = _settings(crawl, source, given.frontier)
-    archives, left_out = _archives((*crawl.archives, *given.warcs), directory)
+    links = [path for path in crawl.archives if path.is_symlink()]
+    archives, left_out = _archives([*(path for path in crawl.archives if path not in links), *given.warcs], directory)
+    left_out += [f"left out: {path} is a link; if you want its archive, name it with --warcs" for path in links]
     say(f"{source}: a crawl of {crawl.kind}")
     for line in (*crawl.remarks, *left_out, _taken(crawl), *_notes(crawl, None if given.dry_run else NOTES_SHOWN)):
         say(line)
@@ -83,8 +85,10 @@ def _archives(paths: Sequence[Path], directory: Path) -> "tuple[list[ArchiveFile
     found: dict[tuple[Path, str], ArchiveFile] = {}
     left_out: list[str] = []
     for path in paths:
+        if path.resolve().is_relative_to(directory.resolve()):
+            continue
         try:
-            for each in [] if path.resolve().is_relative_to(directory.resolve()) else find_archives([path]):
+            for each in find_archives([path]):
                 found.setdefault((each.path.resolve(), each.member.name if each.member else ""), each)
         except NotAnArchiveError as error:
             left_out.append(f"left out: {error}")
