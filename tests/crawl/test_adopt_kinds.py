@@ -11,6 +11,7 @@ import pytest
 from archiver.config import toml
 from archiver.model import ExitCode
 from archiver.tools.adopt.beans import properties, without_comments
+from archiver.tools.adopt.detect import adopted_crawl
 from fixtures.adopted_crawls import WGET, fetched_by_wget, heritrix_job, mirror, saved_state
 from fixtures.archives import rows, states
 from fixtures.command import archiver
@@ -183,6 +184,82 @@ def test_a_browsertrix_collection_goes_on_from_its_saved_state(
     assert not {server.url(target) for target in again} & set(done)
     assert SITE.reachable <= set(again) | {address.removeprefix(start[:-1]) for address in done}
     all_is_sound(tmp_path / "c")
+
+
+JS_YAML = """collection: c
+seeds:
+  - url: http://example.org/
+    scopeType: host
+    depth: -1
+    include:
+      - '/x: y/'
+    exclude:
+      - a'b
+      - ^\\d+$
+      - '- x'
+limit: 100
+exclude:
+  - /cal/
+  - '#frag'
+blockRules:
+  - url: ads
+    type: block
+description: |-
+  line one
+  line two
+userAgent: 'Me: 1 # x'
+empty: {}
+none: null
+state:
+  finished:
+    - http://example.org/
+    - 'http://example.org/a?b=c#d: e'
+    - http://example.org/it's
+  queued:
+    - '{"url":"http://example.org/it''s%20\\"q\\"","seedId":0,"depth":2,"extraHops":0}'
+  pending:
+    - added: '2026-11-01T10:00:00.000Z'
+      url: http://example.org/p
+      seedId: 0
+      depth: 1
+      extraHops: 0
+    - url: http://example.org/q
+      depth: 3
+  sitemapDone: false
+  failed: []
+  errors:
+    - |-
+      x
+      y: z
+  excluded: []
+"""
+
+
+def test_a_saved_state_as_js_yaml_writes_it(tmp_path: Path) -> None:
+    """By js-yaml 4, with a pending page as a map, as older versions have it."""
+    (tmp_path / "s" / "crawls").mkdir(parents=True)
+    (tmp_path / "s" / "crawls" / "crawl-1.yaml").write_text(JS_YAML)
+    crawl = adopted_crawl(tmp_path / "s")
+    assert [(each.url, each.path) for each in crawl.urls()] == [
+        ("http://example.org/", "L"),
+        ("http://example.org/a?b=c#d: e", "L"),
+        ("http://example.org/it's", "L"),
+        ('http://example.org/it\'s%20"q"', "LL"),
+        ("http://example.org/p", "L"),
+        ("http://example.org/q", "LLL"),
+    ]
+    assert crawl.settings.seeds == ("http://example.org/",)
+    assert crawl.settings.values["exclude"] == ("a'b", r"^\d+$", "- x", "/cal/", "#frag")
+    assert crawl.settings.values["include"] == ("/x: y/",)
+    assert crawl.settings.values["description"] == "line one line two"
+    assert crawl.settings.values["user_agent"] == "Me: 1 # x"
+    assert [note for note in crawl.settings.notes if "blockRules" in note]
+    several = JS_YAML.replace("seeds:\n", "seeds:\n  - http://second.example/\n")
+    (tmp_path / "s" / "crawls" / "crawl-1.yaml").write_text(several)
+    crawl = adopted_crawl(tmp_path / "s")
+    assert crawl.settings.seeds == ("http://second.example/", "http://example.org/")
+    assert crawl.settings.values["exclude"] == ("/cal/", "#frag")
+    assert sum("[[seed]]" in note for note in crawl.settings.notes) == 3
 
 
 @needs_wget

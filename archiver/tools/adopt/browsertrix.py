@@ -9,7 +9,7 @@ Source: src/util/state.ts (`SaveState`, `load`) and src/util/argParser.ts of bro
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from archiver.tools.adopt.yaml import Scalar, YamlError, scalars
 
 LARGEST_ENTRY = 1 << 20  # characters of a line; a queued page has some hundred
 MOST_SETTINGS = 10_000
+LONGEST_URL = 64 << 10  # characters
 STATE = "state"
 PAGES = "pages"
 
@@ -31,6 +32,7 @@ _STATES = {
     "done": AdoptedState.FETCHED,
     "finished": AdoptedState.FETCHED,
 }
+_FIELDS: dict[str, Callable[[str], object]] = {"url": str, "depth": whole_number, "failed": "true".__eq__}
 _SCOPES = {"page": "page", "page-spa": "page", "prefix": "prefix", "host": "host", "domain": "domain", "any": "any"}
 _SCOPES["custom"] = "page"  # and what its patterns include
 _DIRECT = {  # option: key of crawl.toml
@@ -64,6 +66,7 @@ _QUIET = frozenset(  # of the same use here, or of none after an interruption
         ),
     )
 )
+_SEED_WAYS = frozenset((("url",), ("url", "-"), ("seeds", "-"), ("seeds", "-", "url"), ("seeds",)))
 _UNSET = frozenset(("null", "~", "", "false"))
 _LITERAL = re.compile(r"!\S{0,100}js/regexp\S?\s+/((?:[^/\\]|\\.)*)/([a-z]*)", re.DOTALL)  # as js-yaml 3 writes one
 
@@ -104,24 +107,40 @@ class SavedState:
             raise ConfigError(f"{self._path}: cannot be read as a saved state: {error}") from None
 
     def urls(self) -> Iterator[AdoptedUrl]:
-        """Yield the pages of the state."""
+        """Yield the pages of the state: texts, or maps as older versions wrote them."""
+        fields: dict[str, Any] = {}
+        place: tuple[str, tuple[int, ...]] = "", ()
         for each in self.scalars():
-            if len(each.way) == 3 and each.way[0] == STATE and each.way[1] in _STATES:
+            if each.way[:1] != (STATE,) or len(each.way) not in (3, 4) or each.way[1] not in _STATES:
+                continue
+            if fields and (each.way[1], each.item) != place:
+                yield _page_of(fields, _STATES[place[0]])
+                fields = {}
+            if len(each.way) == 3:
                 yield _page(each.text, _STATES[each.way[1]])
+            elif each.way[3] in _FIELDS:
+                place = each.way[1], each.item
+                fields[each.way[3]] = _FIELDS[each.way[3]](each.text)
+        if fields:
+            yield _page_of(fields, _STATES[place[0]])
 
     def settings(self, settings: SettingsTranslation) -> None:
         """Translate the options into *settings*."""
-        number = 0
+        options: list[Scalar] = []
+        moved: list[str] = []  # where seeds redirect to
         for each in self.scalars():
-            if each.way[:1] == (STATE,):
-                if each.way == (STATE, "extraSeeds", "-") and (target := _fields(each.text).get("newUrl")):
-                    settings.seed(str(target))
-                continue
-            number += 1
-            if number > MOST_SETTINGS:
-                settings.note("options", f"only the first {MOST_SETTINGS} are read")
-                return
-            _option(each, settings)
+            if each.way == (STATE, "extraSeeds", "-"):
+                moved += [str(_fields(each.text).get("newUrl", ""))[:LONGEST_URL]] * (len(moved) < MOST_SETTINGS)
+            elif each.way[:1] != (STATE,):
+                options.append(each)
+                if len(options) > MOST_SETTINGS:
+                    settings.note("options", f"only the first {MOST_SETTINGS} are read")
+                    break
+        several = sum(each.way in _SEED_WAYS for each in options) > 1
+        for each in options:
+            _option(each, settings, several=several)
+        for address in moved:
+            settings.seed(address)
 
 
 def _text(path: Path) -> io.TextIOWrapper:
@@ -148,35 +167,39 @@ def _fields(text: str) -> dict[str, Any]:
 
 def _page(text: str, state: AdoptedState) -> AdoptedUrl:
     """Return the page that *text* describes, as JSON or by its URL; what does not is named as it is."""
-    if not text.startswith("{"):
-        return AdoptedUrl(text, state)
     fields = _fields(text)
-    address, depth = fields.get("url"), fields.get("depth")
-    if not isinstance(address, str):
-        return AdoptedUrl(text, state)
+    return _page_of(fields, state) if isinstance(fields.get("url"), str) else AdoptedUrl(text, state)
+
+
+def _page_of(fields: dict[str, Any], state: AdoptedState) -> AdoptedUrl:
+    """Return the page with these *fields*."""
+    depth = fields.get("depth")
     if fields.get("failed") is True:
         state = AdoptedState.FAILED
     links = depth if isinstance(depth, int) and not isinstance(depth, bool) else 1
     note = "browsertrix gave up" if state is AdoptedState.FAILED else ""
-    return AdoptedUrl(address, state, hop_path(links), note=note)
+    return AdoptedUrl(str(fields.get("url", "")), state, hop_path(links), note=note)
 
 
-def _option(each: Scalar, settings: SettingsTranslation) -> None:
-    """Translate one option."""
+def _option(each: Scalar, settings: SettingsTranslation, *, several: bool) -> None:
+    """Translate one option; *several*: there is more than one seed."""
     name, last, value = each.way[0] if each.way else "", each.way[-1] if each.way else "", each.text
     shown = f"{'.'.join(part for part in each.way if part != '-')}: {value}"
     if value in _UNSET and name != "seeds":
         return
-    if name in ("url", "seeds") and last in ("url", "seeds", "-"):
+    pattern = next((word for word in ("include", "exclude") if word in each.way), "")
+    if pattern == "exclude" and name == "seeds" and several:
+        settings.note(shown, "it is for one of several seeds; write it into a [[seed]] of crawl.toml")
+    elif pattern:
+        settings.put(pattern, _expression(value), shown)
+    elif each.way in _SEED_WAYS:
         settings.seed(value)
     elif last == "scopeType":
         _scope(value, shown, settings)
-    elif pattern := next((word for word in ("include", "exclude") if word in each.way), ""):
-        settings.put(pattern, _expression(value), shown)
     elif last == "depth":
         if (number := whole_number(value)) is not None and number >= 0:
             settings.put("max-depth", number, shown)
-    else:
+    elif value not in _UNSET:
         _plain(name, value, shown, settings)
 
 
@@ -200,7 +223,7 @@ def _plain(name: str, value: str, shown: str, settings: SettingsTranslation) -> 
     """Translate an option of the whole crawl."""
     number, key = whole_number(value), _DIRECT.get(name, "")
     if key in _TEXTS:
-        settings.put(key, value, shown)
+        settings.put(key, " ".join(value.split()), shown)
     elif key and number is not None:
         if number > 0 or key not in _UNLIMITED:
             settings.put(key, number, shown)
