@@ -131,6 +131,8 @@ def httrack_crawl(path: Path) -> AdoptedCrawl:
         _command_line(words, settings)
     else:
         settings.note("doit.log", "missing or empty, so the settings here are the defaults")
+        if (folder / CACHE / "winprofile.ini").is_file():
+            settings.note("winprofile.ini", "not read; set what it has with archiver set DIR KEY=VALUE")
     mirror = Mirror(folder)
     if not settings.settings().seeds:
         first = next((each.url for each in mirror.urls() if each.url.startswith("http") and not each.via), "")
