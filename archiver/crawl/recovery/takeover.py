@@ -57,7 +57,7 @@ class Placed(NamedTuple):
     urls: int  # that the queue named, each as often as it named it
     unusable: int  # no http or https URL, or too long
     example: str  # the first of these
-    refused: int  # that a rule of the settings excludes
+    excluded: int  # by a rule of the settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +146,22 @@ class _Takeover:
                     example = example or one.url[:SHOWN]
             usable = [one for one in usable if url.path(one.url) != ROBOTS]  # we ask for it ourselves
             count += len(some)
-            refused = [(one, rule) for one in usable if (rule := self._excluded(one)) is not None]
-            excluded += len(refused)
-            names = {one.url for one, _ in refused}
-            inside = [one._replace(inside=self._scope.contains(one.url)) for one in usable if one.url not in names]
+            judged = [
+                one._replace(inside=self._scope.contains(one.url), excluded=self._excluded(one.url)) for one in usable
+            ]
+            excluded += sum(bool(one.excluded) for one in judged)
             async with self._frontier.exclusive_transaction() as writer:
-                await writer.run(adopted.place, inside)
-                await writer.run(adopted.refuse, refused)
+                await writer.run(adopted.place, judged)
             self._report(f"reading the queue: {count} URLs so far")
         return Placed(count, unusable, example, excluded)
 
-    def _excluded(self, one: AdoptedUrl) -> Refusal | None:
-        """Return the rule that refuses *one* wherever it is linked; None if none does, or it is a seed."""
+    def _excluded(self, address: str) -> str:
+        """Return the rule that refuses *address* wherever it is linked; "" if none does, or it is a seed."""
         scope = self._rules.scope
-        if one.url in self._seeds or not isinstance(scope, Scope) or not scope.excludes(one.url):
-            return None
-        verdict = scope.judge(Link(one.url, Hop.LINK), Claim(0, self._settings.seeds[0], 0, Hop.LINK, "", 0, 0, 0))
-        return verdict if isinstance(verdict, Refusal) else None
+        if address in self._seeds or not isinstance(scope, Scope) or not scope.excludes(address):
+            return ""
+        verdict = scope.judge(Link(address, Hop.LINK), Claim(0, self._settings.seeds[0], 0, Hop.LINK, "", 0, 0, 0))
+        return verdict.rule if isinstance(verdict, Refusal) else ""
 
     @property
     def _scope(self) -> Scope | Scopes:

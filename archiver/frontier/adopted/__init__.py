@@ -11,16 +11,17 @@ from enum import Enum
 from typing import NamedTuple
 
 from archiver import url
-from archiver.frontier import settle, url_queue
+from archiver.errors import Failure
+from archiver.frontier import url_queue
 from archiver.frontier.connection import Connection
-from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Refusal, Settlement, State
+from archiver.model import LINK_OUTSIDE, Hop, State
 from archiver.policy.scope import PATH_KEPT, priority
 
 LONGEST_PATH = 10_000  # hops of a path; no crawl gets as far
 
 PLACE = """
-INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed)
-VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?),
+INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, state, failure, note, via, seed)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?),
         coalesce((SELECT id FROM urls WHERE url = ?), (SELECT seed FROM urls WHERE url = ?)))
 ON CONFLICT DO NOTHING
 """
@@ -53,6 +54,7 @@ class AdoptedUrl(NamedTuple):
     seed: str = ""
     inside: bool = True  # it belongs to the scope here
     note: str = ""  # why it failed, for a person
+    excluded: str = ""  # the rule here that excludes it
 
 
 def hop_path(links: int, requisites: int = 0) -> str:
@@ -68,7 +70,7 @@ def shortened(letters: str) -> str:
 
 
 def place(db: Connection, adopted: Sequence[AdoptedUrl]) -> None:
-    """Add a waiting row for each of *adopted* that has none."""
+    """Add a row for each of *adopted* that has none; it waits, or is excluded."""
     hosts = url_queue.hosts_of(db, {url.origin(each.url) for each in adopted})
     known = _known(db, {address for each in adopted for address in (each.url, each.via, each.seed)})
     first: dict[str, AdoptedUrl] = {}
@@ -79,11 +81,19 @@ def place(db: Connection, adopted: Sequence[AdoptedUrl]) -> None:
         names = {each.url for each in left}
         ready = [each for each in left if each.via not in names]
         rows = [(*_row(each, hosts[url.origin(each.url)]), 0, *_origin(each, known)) for each in ready]
-        db.many(url_queue.INSERT, [(*row, State.WAITING.value, "", "") for row in rows])
+        db.many(url_queue.INSERT, [(*row, *_life(each)) for row, each in zip(rows, ready, strict=True)])
         known |= _known(db, {each.url for each in ready})
         left = [each for each in left if each.via in names]
     for each in left:  # a long chain, or a ring
-        db.execute(PLACE, (*_row(each, hosts[url.origin(each.url)]), each.via, each.seed, each.via))
+        row = _row(each, hosts[url.origin(each.url)])
+        db.execute(PLACE, (*row, *_life(each), each.via, each.seed, each.via))
+
+
+def _life(each: AdoptedUrl) -> tuple[str, str, str]:
+    """Return state, failure and note of the row of *each*."""
+    if each.excluded:
+        return State.EXCLUDED.value, Failure.RULE.value, each.excluded
+    return State.WAITING.value, "", ""
 
 
 def _known(db: Connection, addresses: Collection[str]) -> dict[str, tuple[int, int | None]]:
@@ -95,18 +105,6 @@ def _origin(each: AdoptedUrl, known: Mapping[str, tuple[int, int | None]]) -> tu
     """Return the rows of what led to *each* and of its seed, as far as they are *known*."""
     via, seed_of_via = known.get(each.via, (None, None))
     return via, known[each.seed][0] if each.seed in known else seed_of_via
-
-
-def refuse(db: Connection, refused: Sequence[tuple[AdoptedUrl, Refusal]]) -> None:
-    """Count *refused* like the links that a rule of the settings refuses, with what led to each."""
-    vias = sorted({each.via or each.seed for each, _ in refused})
-    found = db.rows("SELECT url, id FROM urls WHERE url IN (SELECT value FROM json_each(?))", (json.dumps(vias),))
-    rows = {str(address): int(row) for address, row in found}
-    first = int((db.row("SELECT url FROM seeds ORDER BY position LIMIT 1") or (0,))[0])
-    for each, refusal in refused:
-        row = rows.get(each.via or each.seed, first)
-        claim = Claim(row, each.via, 0, Hop.LINK, "", 0, 0, 0)
-        settle.refuse(db, (Settlement(claim, Event.FORBID, refused=(refusal,)),))
 
 
 def give_up(db: Connection, failed: Sequence[AdoptedUrl]) -> int:
