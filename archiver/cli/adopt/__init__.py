@@ -196,9 +196,9 @@ def _lines(done: "TakeoverResult", directory: Path) -> Iterator[str]:
         example = printable(done.placed.example, URL_SHOWN)
         entries = count(done.placed.unusable, "entry", "entries")
         yield f"{entries} of its queue left out, because they are no http or https URLs, such as {example}"
-    if done.placed.excluded:
+    if done.counts.excluded:
         named = f"to fetch them all the same: archiver retry {where} --failure rule"
-        yield f"{count(done.placed.excluded, 'URL')} of its queue excluded by its own patterns; {named}"
+        yield f"{count(done.counts.excluded, 'URL')} of its queue excluded by its own patterns; {named}"
     if done.counts.held:
         held = count(done.counts.held, "URL")
         yield f"{held} held as suspected traps; to see them: archiver urls {where} --state held"

@@ -57,7 +57,6 @@ class Placed(NamedTuple):
     urls: int  # that the queue named, each as often as it named it
     unusable: int  # no http or https URL, or too long
     example: str  # the first of these
-    excluded: int  # by a rule of the settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class _Takeover:
 
     async def _place(self, source: QueueSource) -> Placed:
         """Add every URL of *source* to the queue."""
-        count = unusable = excluded = 0
+        count = unusable = 0
         example = ""
         for some in _batches(source.urls()):
             usable = [found for one in some if (found := _usable(one)) is not None]
@@ -149,11 +148,10 @@ class _Takeover:
             judged = [
                 one._replace(inside=self._scope.contains(one.url), excluded=self._excluded(one.url)) for one in usable
             ]
-            excluded += sum(bool(one.excluded) for one in judged)
             async with self._frontier.exclusive_transaction() as writer:
                 await writer.run(adopted.place, judged)
             self._report(f"reading the queue: {count} URLs so far")
-        return Placed(count, unusable, example, excluded)
+        return Placed(count, unusable, example)
 
     def _excluded(self, address: str) -> str:
         """Return the rule that refuses *address* wherever it is linked; "" if none does, or it is a seed."""
