@@ -66,6 +66,7 @@ COMMANDS = {
     "pack": "Pack a collection into a WACZ file.",
     "export": "Write an archive as files that a browser opens from disk.",
     "import": "Import WARC, ARC and WACZ files into a collection.",
+    "adopt": "Go on with a crawl that another program began.",
     "index": "Rebuild the index from the WARC files.",
     "rebuild": "Rebuild a lost or damaged database from the WARC files.",
     "prune": "Delete the WARC files of earlier crawls that nothing refers to any more.",

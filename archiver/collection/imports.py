@@ -43,6 +43,7 @@ class ImportedFile:
     indexed: bool = False
     original: KeptOriginal | None = None  # None if the file was not converted
     signature: str = ""  # the result of checking the package's signature; "" if it has none
+    adopted: bool = False  # it belongs to the crawl that `archiver adopt` took over, so the database knows it too
 
 
 def imported_files(layout: Layout) -> tuple[ImportedFile, ...]:
@@ -70,6 +71,11 @@ def imported_names(layout: Layout) -> frozenset[str]:
     return frozenset(each.name for each in imported_files(layout))
 
 
+def adopted_names(layout: Layout) -> frozenset[str]:
+    """Return the names of the imported files that belong to the crawl itself."""
+    return frozenset(each.name for each in imported_files(layout) if each.adopted)
+
+
 def write_imports(layout: Layout, files: Iterable[ImportedFile]) -> None:
     """Replace imports.json by *files*; it is on disk when this returns."""
     text = json.dumps({"files": [asdict(each) for each in files]}, indent=1, ensure_ascii=False) + "\n"
@@ -92,6 +98,7 @@ def _entry(fields: Any, path: Path) -> ImportedFile:
         indexed=bool(fields.get("indexed")),
         original=_original(fields.get("original"), path),
         signature=str(fields.get("signature", "")),
+        adopted=bool(fields.get("adopted")),
     )
 
 

@@ -335,6 +335,7 @@ NEXT_LANGUAGE = """
 UPDATE urls SET language = :language, tries_before = tries
 WHERE url = :url AND state = 'waiting' AND language NOT IN ('', :language)
 """  # only visits with an answer are in the WARC files
+UNSAID = frozenset((Hop.LINK.value, Hop.REQUISITE.value))  # paths of visits whose records say nothing of them
 LEAD = """
 UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)
 WHERE url = ? AND via IS NULL
@@ -367,7 +368,8 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     host_of = url_queue.hosts_of(db, keys)
     rows = [_visit_row(each, host_of[url.origin(each.url)]) for each in visits]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", rows)
-    db.executemany(SAY_MORE, [(*more, address) for address, _, *more in rows])
+    said = (row for each, row in zip(visits, rows, strict=True) if each.via is not None or each.path not in UNSAID)
+    db.executemany(SAY_MORE, [(*more, address) for address, _, *more in said])
     first = [each for each in visits if not each.language]
     db.executemany(QUEUE_AGAIN, [(each.url,) for each in first if each.tries == 0])
     db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in first if each.tries])

@@ -23,6 +23,7 @@ def test_each_command_is_a_module_of_its_name() -> None:
     modules |= {f"orders.{path.stem}" for path in (ROOT / "archiver/cli/orders").glob("*.py")}
     modules |= {f"events.{path.stem}" for path in (ROOT / "archiver/cli/events").glob("*.py")}
     modules |= {
+        "adopt",
         "explain",
         "look",
         "prune",

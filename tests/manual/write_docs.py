@@ -355,6 +355,9 @@ def exclude_lists_page() -> str:
 
 
 TERMS = {
+    "adopted crawl": (
+        "a crawl that another program began and `archiver adopt` took over, with its archives and its queue"
+    ),
     "canonical URL": "the spelling under which a URL is stored and compared (WHATWG URL Standard, no fragment)",
     "CDXJ": "the index format that pywb reads: one sorted line per capture",
     "frontier": "the URLs of a crawl and their states, in `crawl.db`",

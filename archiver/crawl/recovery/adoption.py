@@ -18,6 +18,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.payload import hold_block, stored_answer
 from archiver.collection.records import links_at, original_at
 from archiver.crawl.reader_process import ReaderProcess
+from archiver.crawl.recovery.foreign import foreign_visits
 from archiver.crawl.recovery.scan import LoneRecord, ScannedVisit, UnclaimedBytes, survey
 from archiver.crawl.visit import conclude
 from archiver.crawl.visit_rules import VisitRules
@@ -129,6 +130,7 @@ class Unread:
     offset: int = 0
     began: int = 0  # microseconds since the epoch: none of its visits began earlier; 0: unknown
     lenient: bool = False  # read all that is whole, as `survey` does
+    foreign: bool = False  # another program wrote it
 
 
 Unit = ScannedVisit | LoneRecord
@@ -169,7 +171,7 @@ class VisitAdoption:
             return
         visits = [(file, unit) for file, unit in batch if isinstance(unit, ScannedVisit)]
         resources = [unit.resource for _, unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
-        claims = await self._frontier.record_visits([_claim(found) for _, found in visits]) if visits else []
+        claims = await self._frontier.record_visits([self._claim(*each) for each in visits]) if visits else []
         domains = {name for claim in claims for name in self._rules.session.domains(url.origin(claim.url))}
         self._rules.session.restore(await self._frontier.cookies(sorted(domains)))
         for _, found in visits:
@@ -185,6 +187,14 @@ class VisitAdoption:
         for _, found in visits:
             found.close()
         batch.clear()
+
+    def _claim(self, file: Unread, found: ScannedVisit) -> Claim:
+        """Return the claim of a visit. Nothing is known of a foreign one: out of scope it is taken for a requisite."""
+        claim = _claim(found)
+        if not file.foreign or self._rules.scope.contains(claim.url):
+            return claim
+        path = Hop.REQUISITE.value
+        return replace(claim, hop=Hop.REQUISITE, path=path, depth=0, off_scope_hops=1, priority=scope.priority(path, 0))
 
     def _settlement(self, claim: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Settlement:
         """Return the settlement as it was when the visit happened, with the same words and the same time."""
@@ -293,6 +303,9 @@ class _OpenFile:
 
 def _units(file: Unread, spool: Path) -> Iterator[Unit]:
     with open_file(file.path) as source:
+        if file.foreign:
+            yield from foreign_visits(source, file.name, file.offset, spool)
+            return
         for unit in survey(source, file.name, file.offset, spool, lenient=file.lenient):
             if not isinstance(unit, UnclaimedBytes):
                 yield unit

@@ -1,8 +1,8 @@
 """Makes a new database for a collection from its WARC files.
 
-`Rebuild` reads, from offset 0, every WARC file that this program wrote. Files of earlier crawls belong to
-their databases below DIR/crawls and are skipped. The crawl then continues where it was. URLs that no WARC mentions
-(because they never answered, or robots.txt forbids them) are queued again.
+`Rebuild` reads, from offset 0, every WARC file that this program wrote, and the imported files of an adopted crawl.
+Files of earlier crawls belong to their databases below DIR/crawls and are skipped. The crawl then continues where it
+was. URLs that no WARC mentions (because they never answered, or robots.txt forbids them) are queued again.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from archiver.crawl.hooks.hooks import vouched_hooks
 from archiver.crawl.recovery.adoption import Unread, VisitAdoption, held_before, payloads_before
 from archiver.crawl.recovery.quarantine import replace_database, set_database_aside
 from archiver.crawl.recovery.recover import finished, mended, ours, own_files, publish, unread
+from archiver.crawl.recovery.takeover import adopted_files
 from archiver.crawl.rules import visit_rules_of
 from archiver.crawl.visit_rules import VisitRules
 from archiver.frontier.address import SharedFrontier, machine_of, write_address
@@ -61,13 +62,14 @@ class Rebuild:
         found = own_files(self._layout)
         foreign = sorted(path.name for path in found if not path.name.endswith(OPEN) and not ours(path))
         names = [(path, path.name.removesuffix(OPEN)) for path in found if path.name not in foreign]
-        files = sorted((unread(path, name, lenient=True) for path, name in names), key=attrgetter("began"))
+        own = (unread(path, name, lenient=True) for path, name in names)
+        files = sorted((*own, *adopted_files(self._layout)), key=attrgetter("began"))
         cut: list[str] = []
         done = 0
         self._report(done, len(files), adoption.adopted)
         async for file in adoption.read_all(self._mended(files, cut), self._layout.spool):
             with storage(file.path):
-                if publish(file.path, file.name):
+                if file.foreign or publish(file.path, file.name):
                     await self._frontier.settle((), (finished(file.path.with_name(file.name), file.name),))
             done += 1
             self._report(done, len(files), adoption.adopted)
@@ -77,7 +79,7 @@ class Rebuild:
         """Yield *files*, each when what is not whole has been taken out of it; add the names of such files to *cut*."""
         for file in files:
             with storage(file.path):
-                if mended(file.path, file.name, 0, self._layout, lenient=True):
+                if not file.foreign and mended(file.path, file.name, 0, self._layout, lenient=True):
                     cut.append(file.name)
             yield file
 

@@ -299,14 +299,16 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index, *, rec
         if any(file.indexed for file in await frontier.files()):
             log.warning("%s is missing; it is rebuilt from the database", layout.indexes / INDEX)
         await frontier.forget_index()
-    for file in await frontier.files():
+    others = imported_names(layout)  # also those that the crawl adopted: the database has not all of their records
+    own = [file for file in await frontier.files() if file.name not in others]
+    for file in own:
         if file.indexed or not file.closed:
             continue
         if recorded:
             await asyncio.to_thread(reindex.add_file, index, layout.archive / file.name)
         else:
             await _add_lines(frontier, index, file.name)
-    await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
+    await asyncio.to_thread(reindex.add_others, index, layout, own, all_of_them=lost)
 
 
 async def _add_lines(frontier: Frontier, index: Index, name: str) -> None:

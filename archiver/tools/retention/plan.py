@@ -8,7 +8,7 @@ stays because another one refers to it may refer to further files, so these stay
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from shlex import quote
 
 from archiver.collection.earlier_crawls import stamp_of
@@ -66,6 +66,11 @@ def unneeded(candidates: Collection[str], every: Collection[str], named: Mapping
         left -= needed
         waiting += needed
     return left
+
+
+def _disowned(each: ImportedFile, old: Collection[CollectedCrawl]) -> ImportedFile:
+    """Return *each* without its crawl, if that is one of *old*."""
+    return replace(each, adopted=False) if each.adopted and any(each.name in crawl.files() for crawl in old) else each
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,7 @@ def plan_for(
     for crawl in old:
         with NamedCrawl.in_directory(crawl.layout.directory).read() as db:
             closed = {each.name: each for each in closed_files(db)}
-        for name in sorted(crawl.files()):
+        for name in sorted(crawl.files().difference(each.name for each in known if each.adopted)):
             if name not in closed:
                 raise ConfigError(f"{layout.archive / name}: no checksum of it is known, so it cannot be pruned")
             row = closed[name]
@@ -135,7 +140,7 @@ def plan_for(
             rows[name] = ImportedFile(name, source, "", "", digest, row.size, counted, when, indexed=True)
     rows |= {each.name: each for each in known if each.source.startswith(PRUNED) and not each.package}
     gone = unneeded(rows, [path.name for path in layout.archive.iterdir()], references.named)
-    others = tuple(each for each in known if each.name not in rows)
+    others = tuple(_disowned(each, old) for each in known if each.name not in rows)
     kept = tuple(each for name, each in sorted(rows.items()) if name not in gone)
     files = {name: PrunedFile(name, each.bytes, each.source.removeprefix(PRUNED)) for name, each in rows.items()}
     deleted = tuple(files[name] for name in sorted(gone))

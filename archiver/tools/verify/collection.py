@@ -139,6 +139,7 @@ class _Run:
         ]
         self._earlier: list[tuple[Layout, dict[str, WarcRow]]] = []  # earlier crawls of the collection, and their files
         self._imported: dict[str, WarcRow] = {}
+        self._adopted: set[str] = set()  # those of them that belong to a crawl
         self._away: set[str] = set()  # files that are in a store only, and are not read
         self._unfinished_imports: set[str] = set()  # files whose import was interrupted
 
@@ -237,6 +238,7 @@ class _Run:
         there = {path.name for path in self._target.files}
         self._unfinished_imports = {each.name for each in entries if not each.indexed and each.name in there}
         files = [each for each in entries if each.indexed or each.name in there]
+        self._adopted = {each.name for each in files if each.adopted}
         self._check_originals(collection, files)
         for each in files:
             known = each.name in there or each.name in self._away
@@ -326,7 +328,7 @@ class _Run:
         for crawl, files in crawls:
             try:
                 read = {name: row for name, row in files.items() if name not in self._away}
-                for finding in FrontierCheck(db, crawl.directory, read, others).findings():
+                for finding in FrontierCheck(db, crawl.directory, read, others, self._adopted).findings():
                     self._findings.add(finding)
             except (ArchiveError, ConfigError) as error:
                 self._findings.add(VerifyFinding(str(crawl.database), "frontier-unreadable", str(error)))

@@ -28,6 +28,7 @@ from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
 from archiver.tools.verify.findings import VerifyFinding
 from archiver.tools.verify.inventory import BATCH
+from archiver.url import canonical
 from archiver.warc.records import parse_date
 
 _ROWS = """
@@ -189,7 +190,8 @@ def _readable(directory: Path) -> Iterator[None]:
 class FrontierCheck:
     """Compares crawl.db of *directory* with the inventory; *before* is what it said before the files were read.
 
-    It need not know *others*: imported files, and files of other crawls in the collection.
+    It need not know *others*: imported files, and files of other crawls in the collection. Files that it *adopted* were
+    written by other programs: they may have records that it does not know, and other spellings of URLs.
     """
 
     def __init__(
@@ -198,7 +200,9 @@ class FrontierCheck:
         directory: Path,
         before: dict[str, WarcRow],
         others: Collection[str] = frozenset(),
+        adopted: Collection[str] = frozenset(),
     ) -> None:
+        self._adopted = adopted
         self._inventory = inventory
         self._others = others
         self._directory = directory
@@ -229,7 +233,11 @@ class FrontierCheck:
 
     def _known(self) -> dict[str, WarcExtent]:
         files = ((name, row, self._file(name)) for name, row in self._before.items())
-        return {name: WarcExtent(file[0], file[1], row.committed) for name, row, file in files if file is not None}
+        return {
+            name: WarcExtent(file[0], file[1], row.committed)
+            for name, row, file in files
+            if file is not None and name not in self._adopted
+        }
 
     def _file(self, name: str) -> list[Any] | None:
         return self._files.get(name) or self._files.get(name + OPEN)
@@ -277,7 +285,7 @@ class FrontierCheck:
         if len(self._seen) >= BATCH:
             self._mark()
         response, *others = found
-        for field, actual_value, expected_value in row.differences(response):
+        for field, actual_value, expected_value in row.differences(response, foreign=row.warc in self._adopted):
             message = f"the {field} is {actual_value!r:.200}, but crawl.db says {expected_value!r:.200}"
             yield VerifyFinding(path, "capture-mismatch", message, row.offset, response[3], row.url)
         for _, offset, _, kind, _, concurrent, url, date, *_ in others:
@@ -294,7 +302,7 @@ class FrontierCheck:
     def _unknown(self) -> Iterator[VerifyFinding]:
         for name, row in self._before.items():
             file = self._file(name)
-            if file is not None:
+            if file is not None and name not in self._adopted:
                 for offset, kind, url in self._inventory.execute(_UNKNOWN, (file[0], row.committed)):
                     yield VerifyFinding(
                         file[1], "capture-missing", "crawl.db has no capture at this offset", offset, kind, url
@@ -343,9 +351,14 @@ class _Row(NamedTuple):
         """The truncation in its record. A revisit without payload is truncated, whatever was received."""
         return Truncation.LENGTH.value if self.revisit == Profile.IDENTICAL else self.truncated
 
-    def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the name, the value in the response *record* and our value of each field that differs."""
+    def differences(self, record: tuple[Any, ...], *, foreign: bool) -> Iterator[tuple[str, Any, Any]]:
+        """Yield the name, the value in the response *record* and our value of each field that differs.
+
+        *foreign*: another program wrote it, which may spell URLs and truncations in its own way.
+        """
         _, _, _, _, _, _, url, date, status, mime, digest, truncated = record
+        if foreign:
+            url, truncated = canonical(url) or url, self._truncation
         pairs = [("URL", url, self.target), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
         pairs.append(("truncation", truncated, self._truncation))
         if self.revisit != Profile.NOT_MODIFIED:  # its block is empty
