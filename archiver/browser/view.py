@@ -28,6 +28,8 @@ FLAGS = (  # of a browser that shows pages
     "--disable-gpu",
     "--disable-extensions",
     "--disable-quic",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # pages are answered before; otherwise it tries to ask a DNS server
     "--mute-audio",
     "--hide-scrollbars",
     "--allow-running-insecure-content",
