@@ -39,6 +39,7 @@ def clients(at_once: int, listed: Path) -> dict[str, Sequence[str]]:
         "127.0.0.0/8",
         "--concurrency",
         str(at_once),
+        *("--probe", "off"),  # the peers ask for no icon either
     )
     return {
         "threads": [others(), str(PEERS / "threads.py"), str(listed)],
