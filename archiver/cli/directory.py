@@ -339,6 +339,17 @@ def check_store(settings: Settings, *, resumed: bool = False) -> None:
         complain(f"{error}; the crawl goes on, and files are sent later")
 
 
+def check_collection(directory: Path) -> None:
+    """Refuse to write into *directory* if it exists and is not a collection."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ConfigError(f"{directory} is not a directory; choose another one with -o")
+    safe_paths.check_files(directory)
+    if any(directory.iterdir()) and not (directory / "archive").is_dir():
+        raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
+
+
 def make_directory(directory: Path) -> None:
     """Make *directory* and its parents, durably: they are still there after a power cut."""
     try:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from archiver import humanize
-from archiver.cli.directory import COLLECTIONS, make_directory
+from archiver.cli.directory import COLLECTIONS, check_collection, make_directory
 from archiver.cli.options import define_command, output_option
 from archiver.cli.terminal import ProgressLine, complain, results, say
 from archiver.cli.verify import finding_line
-from archiver.collection import safe_paths
-from archiver.errors import ConfigError
 from archiver.humanize import printable
 from archiver.model import ExitCode
 
@@ -29,7 +27,7 @@ def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool,
     from archiver.tools.ingest import names, run, sources
 
     directory = output or COLLECTIONS / names.collection_name(files[0])
-    _check_collection(directory)
+    check_collection(directory)
     found = sources.find_archives(files)
     make_directory(directory)
     with ProgressLine() as progress:
@@ -45,17 +43,6 @@ def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool,
     results(_line(each) for each in outcome.files)
     say(f"to view it: archiver replay {quote(str(directory))}")
     return ExitCode.FAULTS if outcome.faulty else ExitCode.DONE
-
-
-def _check_collection(directory: Path) -> None:
-    """Refuse a directory that is not a collection."""
-    if not directory.exists():
-        return
-    if not directory.is_dir():
-        raise ConfigError(f"{directory} is not a directory; choose another one with -o")
-    safe_paths.check_files(directory)
-    if any(directory.iterdir()) and not (directory / "archive").is_dir():
-        raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
 
 
 def _line(each: "ImportedSource") -> str:

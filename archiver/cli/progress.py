@@ -6,9 +6,9 @@ and the crawl goes on. Names from the network are made safe for a terminal first
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from archiver.collection.live import HostLine
 from archiver.crawl.stats import Snapshot
@@ -44,15 +44,24 @@ async def follow(snapshot: Callable[[], Snapshot], display: Display | None) -> A
     if display is None:
         yield
         return
-    showing = asyncio.create_task(_show(snapshot, display), name="progress")
+    try:
+        async with beside(_show(snapshot, display)):
+            yield
+    finally:
+        with suppress(OSError, ValueError):  # the screen is gone; a closed file raises ValueError
+            display.close(snapshot())
+
+
+@asynccontextmanager
+async def beside(showing: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run *showing*, which shows progress, while the block runs; then it is cancelled."""
+    task = asyncio.create_task(showing, name="progress")
     try:
         yield
     finally:
-        showing.cancel()
+        task.cancel()
         with suppress(asyncio.CancelledError):
-            await showing
-        with suppress(OSError, ValueError):  # the screen is gone; a closed file raises ValueError
-            display.close(snapshot())
+            await task
 
 
 async def _show(snapshot: Callable[[], Snapshot], display: Display) -> None:

@@ -94,7 +94,7 @@ def is_session(address: str) -> bool:
 def variant(address: str) -> str:
     """Return *address* without session ids and with its query sorted, or "" if it can have no variants."""
     several = "&" in address
-    if not several and _LONG_WORD.search(address, 8) is None:  # each session id and UUID contains such a word
+    if not several and _LONG_WORD.search(address, 8) is None:  # session ids and UUIDs have one
         return ""
     common = _SESSION.sub("H", _UUID.sub("H", address))
     if several:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archiver.cli.directory import COLLECTIONS, check_frontier, make_directory
+from archiver.cli.directory import COLLECTIONS, check_collection, check_frontier, make_directory
 from archiver.cli.options import define_command, output_option
 from archiver.cli.terminal import ProgressLine, results, say
 from archiver.collection import safe_paths
@@ -99,15 +99,11 @@ def _check_place(directory: Path, source: Path) -> None:
     """Refuse a directory that holds a crawl, or something else than a collection, or the source itself."""
     if directory.resolve() == source.resolve():
         raise ConfigError(f"{directory} is the source; name another directory with -o")
-    if not directory.exists():
-        return
-    if not directory.is_dir():
-        raise ConfigError(f"{directory} is not a directory; choose another one with -o")
-    safe_paths.check_files(directory)
-    if Layout(directory).settings.exists() or _has_own_files(directory):
-        raise ConfigError(f"{directory} holds a crawl; choose another directory with -o")
-    if any(directory.iterdir()) and not (directory / "archive").is_dir():
-        raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
+    if directory.is_dir():
+        safe_paths.check_files(directory)
+        if Layout(directory).settings.exists() or _has_own_files(directory):
+            raise ConfigError(f"{directory} holds a crawl; choose another directory with -o")
+    check_collection(directory)
 
 
 def _has_own_files(directory: Path) -> bool:

@@ -5,13 +5,13 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import nullcontext, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from shlex import quote
 from typing import TextIO
 
+from archiver.cli.progress import beside
 from archiver.cli.runner import StopSignals, handle_signals
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.layout import Layout
@@ -71,7 +71,7 @@ def run_recording(directory: Path, settings: Settings, clients: Clients, opening
                 _tell(directory, clients, quiet=quiet)
                 stopping = asyncio.create_task(stop.stop(recording))
                 try:
-                    async with _shown(recording, None if quiet else sys.stderr):
+                    async with nullcontext() if quiet else beside(_show(recording, sys.stderr)):
                         ended = await recording.run()
                 finally:
                     stopping.cancel()
@@ -116,21 +116,6 @@ def _finish(directory: Path, settings: Settings, ended: tuple[ExitCode, Recordin
     cut = "; requests under way were cut, and are not recorded" if code is ExitCode.STOPPED else ""
     say(f"archiver: recorded {answers}{failed}{cut}; to view it: archiver replay {quote(str(directory))}")
     return code
-
-
-@asynccontextmanager
-async def _shown(recording: Recording, stream: TextIO | None) -> AsyncIterator[None]:
-    """Show on *stream*, if there is one, what *recording* does while the block runs."""
-    if stream is None:
-        yield
-        return
-    showing = asyncio.create_task(_show(recording, stream), name="progress")
-    try:
-        yield
-    finally:
-        showing.cancel()
-        with suppress(asyncio.CancelledError):
-            await showing
 
 
 async def _show(recording: Recording, stream: TextIO) -> None:
