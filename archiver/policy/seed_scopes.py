@@ -73,7 +73,7 @@ class SeedGroup:
 
     def nearest(self, address: str, domain: str) -> tuple[int, SeedSetting]:
         """Return the settings, with their number, of the seed nearest to *address*."""
-        host, path = site(address), url.path(address)
+        host, path = site(address), url.in_capitals(url.path(address))
         slashes = [place for place, letter in enumerate(path) if letter == "/"][:LEVELS]
         folders = (host + path[: place + 1] for place in reversed(slashes))
         places = (bare(address), *folders, host, f"*.{domain}")

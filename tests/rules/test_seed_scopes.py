@@ -10,7 +10,7 @@ from archiver.config.scope_settings import ScopeSettings
 from archiver.config.seeds import SeedSetting, read_seed
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal
 from archiver.policy.scope import Moved, Scope
-from archiver.policy.seed_scopes import Scopes, scope_of
+from archiver.policy.seed_scopes import Scopes, SeedGroup, scope_of
 
 BLOG = "http://e.org/blog/"
 NEWS = "http://e.org/news/"
@@ -55,6 +55,15 @@ def test_a_url_is_judged_by_the_seeds_that_hold_it() -> None:
     assert told(f"{HOME}a", depth=4) == "max-depth: 4"
     assert told("http://g.org/") == "scope: host"
     assert told("http://g.org/i.gif", Hop.REQUISITE) == ""
+
+
+def test_the_nearest_seed_is_found_whatever_the_letters_of_escapes() -> None:
+    own = {name: SeedSetting(f"http://e.org/{name}/", (("max-depth", 1),)) for name in ("a", "caf%C3%A9")}
+    group = SeedGroup(ScopeSettings(), Scope(ScopeSettings(), (), registered_domain), tuple(enumerate(own.values())))
+    for number, one in enumerate(own.values()):
+        group.place(one.url, number, "e.org")
+    for address in ("http://e.org/caf%c3%a9/", "http://e.org/caf%c3%a9/x", "http://e.org/caf%C3%A9/x?y"):
+        assert group.nearest(address, "e.org") == (1, own["caf%C3%A9"])
 
 
 def test_one_that_takes_it_is_enough() -> None:
