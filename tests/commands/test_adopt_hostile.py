@@ -31,6 +31,7 @@ from fixtures.adopted_crawls import (
     wpull_database,
 )
 from fixtures.archives import rows
+from fixtures.growth import least_seconds
 from fixtures.handmade_warc import member, record
 
 START = "http://example.org/"
@@ -320,6 +321,20 @@ def test_a_configuration_of_comments_that_do_not_end_is_read_in_time(tmp_path: P
     began = time.monotonic()
     assert run(job, "-o", tmp_path / "c") == ExitCode.DONE
     assert time.monotonic() - began < 100
+
+
+REPETITIONS = {
+    "comments": lambda: without_comments("<!---->" * 600_000),
+    "comments that hardly end": lambda: without_comments("<!-- -- " * 500_000),
+    "a long tag": lambda: list(properties("<bean " + "x" * (4 << 20))),
+    "spaces in YAML": lambda: list(scalars([f"a: b{' ' * 1_000_000}c"])),
+    "signs of comments in YAML": lambda: list(scalars(["a: b" + " #" * 500_000])),
+}
+
+
+@pytest.mark.parametrize("name", REPETITIONS)
+def test_a_repetition_is_read_in_linear_time(name: str) -> None:
+    assert least_seconds(REPETITIONS[name], 5) < 5
 
 
 def test_lines_of_a_log_that_are_too_long_or_cut_are_left_out(

@@ -18,7 +18,8 @@ OVERRIDES = "simpleOverrides"
 LONGEST_VALUE = 64 << 10  # characters
 DEEPEST = 100  # open tags
 
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:_-]{0,60})((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:_-]{0,60})((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+)>")
+_COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+(?:-->)?")
 _ATTRIBUTE = re.compile(r"([A-Za-z:_-]{1,60})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _PLACEHOLDERS = ("ENTER_AN_URL_WITH_YOUR_CONTACT_INFO", "[see override above]")  # of the profile
 _IN_EFFECT = {  # rule: key of crawl.toml and Heritrix's value, which holds if the configuration does not set another
@@ -148,12 +149,7 @@ def properties(text: str) -> Iterator[BeanProperty]:
 
 def without_comments(text: str) -> str:
     """Return *text* without its comments."""
-    kept: list[str] = []
-    while text:
-        before, _, rest = text.partition("<!--")
-        kept.append(before)
-        _, _, text = rest.partition("-->")
-    return "".join(kept)
+    return _COMMENT.sub("", text)
 
 
 class _BeanReader:

@@ -53,6 +53,7 @@ class SettingsTranslation:
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
+        self._lists: dict[str, list[Any]] = {}
         self._notes: dict[str, None] = {}
         self._seeds: dict[str, None] = {}
 
@@ -64,7 +65,10 @@ class SettingsTranslation:
         except ConfigError as error:
             self.note(theirs, str(error))
             return
-        self._values[entry.name] = (*self._values.get(entry.name, ()), *new) if entry.metadata["many"] else new
+        if entry.metadata["many"]:
+            self._lists.setdefault(entry.name, []).extend(new)
+        else:
+            self._values[entry.name] = new
 
     def exclude(self, patterns: Iterable[str], theirs: str) -> None:
         """Exclude URLs that match one of *patterns*; *theirs* names where they come from."""
@@ -90,7 +94,8 @@ class SettingsTranslation:
 
     def settings(self) -> AdoptedSettings:
         """Return everything that was collected."""
-        return AdoptedSettings(dict(self._values), tuple(self._seeds), tuple(self._notes))
+        lists = {name: tuple(values) for name, values in self._lists.items()}
+        return AdoptedSettings(self._values | lists, tuple(self._seeds), tuple(self._notes))
 
 
 def open_source(path: Path) -> BinaryIO:

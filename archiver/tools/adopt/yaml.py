@@ -17,7 +17,7 @@ _KEY = re.compile(
     r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|([^\s'"\-?:,\[\]{}#&*!|>%@`](?:[^:#]|:(?=\S)|(?<=\S)#)*?)):(?:\s+|$)"""
 )
 _BLOCK = re.compile(r"[|>][+-]?[1-9]?[+-]?\s*(?:#.*)?")
-_COMMENT = re.compile(r"\s+#.*")
+_COMMENT = re.compile(r"(?<!\s)\s++#.*")
 
 
 class YamlError(ValueError):
