@@ -155,9 +155,14 @@ def _text(given: Any) -> str:
     return given
 
 
+LONGEST_PATTERN = 100_000  # characters; to compile that many takes half a second, and longer ones take minutes
+
+
 def _pattern(given: Any) -> str:
     import regex  # noqa: PLC0415 - half as large as this package; only patterns need it
 
+    if len(_text(given)) > LONGEST_PATTERN:
+        raise ConfigError(f"a pattern of {len(given)} characters; the longest may have {LONGEST_PATTERN}")
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)  # for syntax that a later Python will read differently
         re.compile(_text(given))

@@ -337,6 +337,18 @@ def test_a_repetition_is_read_in_linear_time(name: str) -> None:
     assert least_seconds(REPETITIONS[name], 5) < 5
 
 
+@pytest.mark.parametrize("pattern", ["a|" * 2_000_000, "{primary_url}" * 500_000], ids=["written", "by placeholders"])
+def test_a_pattern_that_would_take_long_to_compile_is_named_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pattern: str
+) -> None:
+    (tmp_path / "source").mkdir()
+    wpull_database(tmp_path / "source" / "wpull.db", [Queued(START, "todo", 0)])
+    (tmp_path / "source" / "ignores").write_text(f"{pattern}\n/calendar/\n")
+    assert run(tmp_path / "source", "-o", tmp_path / "c") == ExitCode.DONE
+    assert "the longest may have 100000" in capsys.readouterr().err
+    assert 'exclude = ["/calendar/"]' in (tmp_path / "c" / "crawl.toml").read_text()
+
+
 def test_lines_of_a_log_that_are_too_long_or_cut_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

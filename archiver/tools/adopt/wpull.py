@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from archiver.config.option_types import LONGEST_PATTERN
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
 from archiver.frontier.database import connect_readonly, guard
@@ -279,7 +280,9 @@ def _with_primary(pattern: str, begun: list[str]) -> str:
         return pattern
     hosts = dict.fromkeys(address.partition("://")[2].partition("/")[0] for address in begun)
     for word, values in (("{primary_url}", begun), ("{primary_netloc}", list(hosts))):
-        pattern = pattern.replace(word, f"(?:{'|'.join(map(re.escape, values))})")
+        any_of = f"(?:{'|'.join(map(re.escape, values))})"
+        most = LONGEST_PATTERN // len(any_of) + 1  # with more, the pattern is refused all the same
+        pattern = pattern.replace(word, any_of, most)
     return pattern
 
 
