@@ -391,6 +391,16 @@ def test_unusual_markup_is_read_in_linear_time(piece: str) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize(
+    "name", ["data-src", "data-srcset", "data-full", "data-x", "srcset", "style", "onclick", "content"]
+)
+@pytest.mark.parametrize("filler", [" ", ",", "a ", "/", "(", "1"])
+def test_a_long_value_is_read_in_linear_time(name: str, filler: str) -> None:
+    body = f'<!doctype html><img {name}="a.png{filler * 500_000}b.png">'.encode()
+    assert least_seconds(lambda: links(Document(PAGE, "text/html", "utf-8", body)), 3) < 3
+
+
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", ["application/ld+json", "application/json", "text/javascript"])
 @pytest.mark.parametrize(
     "piece", ['"', '\\"', "\\", "'", "[", "{", '"a":', "_", "__a", "__a=", '"/', '"/a.', '"\\"', ":", "/"]

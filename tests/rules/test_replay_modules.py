@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.tools.replay.es_modules import NAMES, ModuleContext, head, import_map, parse, rewrite_module
-from fixtures.growth import growth
+from fixtures.growth import growth, least_seconds
 
 PREFIX = "/c/2020esm_/"
 PLACE = ModuleContext("http://h/a/b.js", PREFIX, "/static/ours.js")
@@ -144,12 +144,20 @@ def test_any_text_keeps_all_that_is_not_named(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["import{", "import a ", "`${", "/", "(", "/*", "class{", "let{", "a/*", "import(", "\n "]
+    ("begin", "piece"),
+    [
+        *(("", piece) for piece in ("import{", "import a ", "`${", "/", "(", "/*", "class{", "let{", "a/*", "import(")),
+        *(("", "\n "), ("", "let[a="), ("import", "/**/"), ("import", " "), ("const", " ")),
+    ],
 )
-def test_its_cost_grows_with_its_length(piece: str) -> None:
+def test_its_cost_grows_with_its_length(begin: str, piece: str) -> None:
     """No text costs more than some times of what its length would."""
 
     def run(length: int) -> None:
-        rewrite_module(parse(piece * (length // len(piece))), PLACE)
+        rewrite_module(parse(begin + piece * (length // len(piece))), PLACE)
 
     assert growth(partial(run, 20_000), partial(run, 160_000), enough=24, floor=0.02) < 24
+
+
+def test_slashes_that_begin_no_regular_expression_cost_no_more_than_a_bound() -> None:
+    assert least_seconds(lambda: parse("(/[" * 1_000_000), 30) < 30

@@ -76,7 +76,7 @@ UrlHops = Iterator[tuple[str, Hop]]
 _LONGEST_NAME = 60
 _MOST_LISTED = 500
 _READ_ALREADY = frozenset(("src", "poster", "srcset", "href", "xlink:href"))  # already read for custom elements
-_APART = tuple(re.compile(sign) for sign in (r"\s*[,|;]\s*", r"\s+"))
+_APART = tuple(re.compile(sign) for sign in (r"(?<!\s)\s*+[,|;]\s*+", r"\s++"))
 _CHOICE = re.compile(r"\[\s*([^\[\],\s]{1,2000})\s*,")  # [small.png, (only screen)], [large.png, (large)]
 
 

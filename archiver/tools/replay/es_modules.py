@@ -39,13 +39,15 @@ _PART = re.compile(
     re.DOTALL,
 )
 _META = re.compile(r"import\s*\.\s*meta\s*\.\s*(url|resolve)(?![\w$])")
-_CALL = re.compile(r"import(?:\s|/\*.*?\*/)*\(", re.DOTALL)
+_CALL = re.compile(r"import(?:\s++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\(")
 _METHOD = re.compile(r"[^()]{0,200}\)\s*\{")  # after the bracket: `import(name) {` is a method, not an import
-_NEXT = re.compile(rf"\s*(\*?\s*{_W}+|[{{\[])")
+_NEXT = re.compile(rf"\s*+(\*?\s*+{_W}+|[{{\[])")
+_BRACKET = re.compile(r"[{}\[\]]")
 _AFTER_COMMA = re.compile(rf",\s*({'|'.join(NAMES)})\s*(?=[=,;])")
 _SETS_LOCATION = re.compile(r"(?<![.\w$\x80-\U0010ffff])location\s*=(?!=)")
 _LONGEST_PATTERN = 4096  # characters of a destructuring pattern
 _MOST_PARTS = 50_000  # words and marks of one import
+_MOST_IN_VAIN = 16 << 20  # characters read after slashes that began no regular expression: no real module gets near it
 _WEB = ("http://", "https://", "/", "./", "../")
 
 Edit = tuple[int, int, str]  # start, end, replacement
@@ -156,6 +158,7 @@ class _ModuleReader:
         self._comment = (-1, -1)  # the last one
         self._closed_control = -1  # where the bracket of an `if (…)` ended last
         self._functions = 0  # how many bodies are open
+        self._in_vain = 0  # characters read for regular expressions that were none
 
     def read(self) -> ParsedModule:
         at = 0
@@ -178,8 +181,11 @@ class _ModuleReader:
         if mark == "`":
             return self._template(start)
         if mark == "/":
-            found = _REGEX.match(self._text, start) if self._may_be_regex(start) else None
+            if self._in_vain > _MOST_IN_VAIN or not self._may_be_regex(start):
+                return start + 1
+            found = _REGEX.match(self._text, start)
             if found is None:
+                self._in_vain += (self._text.find("\n", start) + 1 or len(self._text)) - start
                 return start + 1
             self._found.literals.append(found.span())
             return found.end()
@@ -281,10 +287,10 @@ class _ModuleReader:
             self._found.declared.add(found[1].lstrip("* \t\r\n"))
             return
         depth, start = 0, found.start(1)
-        for place in range(start, min(start + _LONGEST_PATTERN, len(self._text))):
-            depth += (self._text[place] in "{[") - (self._text[place] in "}]")
+        for bracket in _BRACKET.finditer(self._text, start, start + _LONGEST_PATTERN):
+            depth += 1 if bracket[0] in "{[" else -1
             if not depth:
-                self._found.declared.update(_WORD.findall(self._text, start, place))
+                self._found.declared.update(_WORD.findall(self._text, start, bracket.start()))
                 return
 
     def _before(self, at: int) -> int:
