@@ -181,14 +181,7 @@ class _ModuleReader:
         if mark == "`":
             return self._template(start)
         if mark == "/":
-            if self._in_vain > _MOST_IN_VAIN or not self._may_be_regex(start):
-                return start + 1
-            found = _REGEX.match(self._text, start)
-            if found is None:
-                self._in_vain += (self._text.find("\n", start) + 1 or len(self._text)) - start
-                return start + 1
-            self._found.literals.append(found.span())
-            return found.end()
+            return self._slash(start)
         if mark == "{":
             self._push(self._kind(start), start)
         elif mark == "(":
@@ -202,6 +195,16 @@ class _ModuleReader:
                 self._found.boundaries.append(start + 1)
             if closed == "t":
                 return self._template(start)
+        return start + 1
+
+    def _slash(self, start: int) -> int:
+        """Skip the regular expression that the slash at *start* begins, or else the slash."""
+        if self._in_vain > _MOST_IN_VAIN or not self._may_be_regex(start):
+            return start + 1
+        if found := _REGEX.match(self._text, start):
+            self._found.literals.append(found.span())
+            return found.end()
+        self._in_vain += (self._text.find("\n", start) + 1 or len(self._text)) - start
         return start + 1
 
     def _push(self, kind: str, start: int) -> None:
