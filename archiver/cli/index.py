@@ -185,7 +185,7 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
                 directory,
                 settings,
                 lambda number, files, visits: progress.show(
-                    f"reading: file {number} of {files}, {visits} visits so far"
+                    f"reading: file {number} of {files}, {count(visits, 'visit')} so far"
                 ),
                 text,
             )
@@ -197,7 +197,9 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
     for name in done.foreign:
         say(f"{layout.archive / name}: not written by archiver; left unchanged")
     again = "archiver record -o" if settings.warc.recording else "archiver resume"
-    result(f"{done.visits} visits in {done.files} WARC files; to continue: {again} {quote(str(directory))}")
+    result(
+        f"{count(done.visits, 'visit')} in {count(done.files, 'WARC file')}; to continue: {again} {quote(str(directory))}"
+    )
     return ExitCode.DONE
 
 

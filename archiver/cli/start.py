@@ -63,7 +63,7 @@ from archiver.crawl.hooks.plugins import extractors
 from archiver.crawl.shared_settings import check_runs_alone, newest_settings, settings_for_others, settings_to_join
 from archiver.errors import ConfigError
 from archiver.frontier.address import LONGEST_MACHINE, MACHINE, address_of, machine_of, write_address
-from archiver.humanize import printable
+from archiver.humanize import count, printable
 from archiver.model import Cookie, ExitCode
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     left = asyncio.run(set_aside(directory, ending, text, read, cookies))
     if left is not None and left.waiting and request.verbosity > SILENT:
         complain(
-            f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
+            f"the previous crawl ends with {count(left.waiting, 'URL')} still queued; its database is kept in "
             f"{layout.earlier / left.stamp}"
         )
     write_address(layout.database, settings.limits.frontier, machine)

@@ -429,7 +429,7 @@ def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[Raw
     assert not (directory / "crawls").exists()
     ran = forks.run("crawl", "--since", "c", server.url("/b"), "--max-urls", "0", *OPTIONS[:-1], cwd=tmp_path)
     done(ran)
-    assert "the previous crawl ends with 1 URLs still queued" in ran.said
+    assert "the previous crawl ends with 1 URL still queued" in ran.said
     assert changes(directory, server) == {"new": {"/b", "/behind"}, "unchanged": {"/a"}}
     assert server.url("/a") not in (directory / "crawl.toml").read_text()
 

@@ -22,6 +22,7 @@ from archiver.config.option_types import LONGEST_PATTERN
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
 from archiver.frontier.database import connect_readonly, guard
+from archiver.humanize import count
 from archiver.storage import storage
 from archiver.tools.adopt.source import (
     AdoptedCrawl,
@@ -213,8 +214,8 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
     left = queue.left_out()
     if left.by_filters:
         remarks.append(
-            f"wpull skipped {left.by_filters} URLs, by its filters or because there was no page; they are judged again "
-            "by the settings here when the pages that name them are read"
+            f"wpull skipped {count(left.by_filters, 'URL')}, by its filters or because there was no page: judged again by "
+            "the settings here when the pages that name them are read"
         )
     if left.posts:
         remarks.append(f"{left.posts} of its URLs send a form (POST) and are left out; --browser auto may send them")

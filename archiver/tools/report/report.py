@@ -83,7 +83,7 @@ def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None, q
 def work_left(summary: Summary) -> str:
     """Return what `archiver resume` would go on with; "" if nothing."""
     if (waiting := summary.totals.waiting - sum(each.urls for each in summary.verdict.blocked)) > 0:
-        return f"{waiting} URLs are queued"
+        return f"{humanize.count(waiting, 'URL is', 'URLs are')} queued"
     views = summary.verdict.views.due
     return f"{humanize.count(views, 'page is', 'pages are')} to be shown in a browser" if views else ""
 
