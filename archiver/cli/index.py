@@ -197,9 +197,8 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
     for name in done.foreign:
         say(f"{layout.archive / name}: not written by archiver; left unchanged")
     again = "archiver record -o" if settings.warc.recording else "archiver resume"
-    result(
-        f"{count(done.visits, 'visit')} in {count(done.files, 'WARC file')}; to continue: {again} {quote(str(directory))}"
-    )
+    read = f"{count(done.visits, 'visit')} in {count(done.files, 'WARC file')}"
+    result(f"{read}; to continue: {again} {quote(str(directory))}")
     return ExitCode.DONE
 
 

@@ -214,8 +214,8 @@ def wpull_crawl(path: Path) -> AdoptedCrawl:
     left = queue.left_out()
     if left.by_filters:
         remarks.append(
-            f"wpull skipped {count(left.by_filters, 'URL')}, by its filters or because there was no page: judged again by "
-            "the settings here when the pages that name them are read"
+            f"wpull skipped {count(left.by_filters, 'URL')}, by its filters or because there was no page: judged again "
+            "by the settings here when the pages that name them are read"
         )
     if left.posts:
         remarks.append(f"{left.posts} of its URLs send a form (POST) and are left out; --browser auto may send them")
