@@ -21,7 +21,8 @@ from archiver.model import Hop
 
 LOADED = "script/loader"
 HASHES = "__VP_HASH_MAP__"
-_MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext")
+_RESULTS_SHOWN = 'new SearchResults("searchResults")'
+_MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext", _RESULTS_SHOWN)
 MOST_PAGES = 20_000  # pages of one table
 _TABLE = re.compile(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
@@ -52,6 +53,12 @@ _BUNDLE_PATH = re.compile(
 )
 _DOCSIFY = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage)\s{0,10}:\s{0,10}true")
 _DOCSIFY_TEXT = re.compile(r"[\"']/?+([\w@./-]{4,300}+)(?<=\.md)[\"']", re.ASCII)
+_SEARCH_BOX = re.compile(r"new SearchBox\(\"searchBox\", \"((?:\.\./){0,9}search)\",")
+_RESULTS_PAGE = re.compile(r"([a-z]++)_([0-9a-f]{1,4}+)\.html")
+RESULT_SECTIONS = (  # all that Doxygen has, besides "all"
+    *("classes", "interfaces", "structs", "exceptions", "namespaces", "files", "functions", "variables", "typedefs"),
+    *("enums", "enumvalues", "properties", "events", "related", "defines", "groups", "pages", "concepts"),
+)
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
 
 
@@ -59,6 +66,8 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     """Yield what the *text* of a script in a page names for search scripts."""
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
+    if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
+        yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
     yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text), *nuxt(text)))
 
 
@@ -117,6 +126,22 @@ def of_page(text: str, references: Mapping[tuple[str, Hop], str], address: str) 
         yield _next_data(text, build[1], references, address)
     if "streamController" in text and _HAS_LOADED.search(text):
         yield _route_data(text, address)
+    if _RESULTS_SHOWN in text:
+        yield from _next_results(references, address)
+
+
+def _next_results(references: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
+    """Yield the results that may follow those at *address* in Doxygen's search, each a page with a script of its name.
+
+    Only the script that searches knows how many there are. It is in another document, as later versions have it too,
+    in which these pages do not exist.
+    """
+    found = _RESULTS_PAGE.fullmatch(url.path(address).rpartition("/")[2])
+    if found is None or (f"{found[0][:-5]}.js", Hop.REQUISITE) not in references:
+        return
+    yield f"{found[1]}_{int(found[2], 16) + 1:x}.html"
+    if found[0] == "all_0.html":
+        yield from (f"{section}_0.html" for section in RESULT_SECTIONS)
 
 
 def _route_data(text: str, address: str) -> str:
@@ -222,7 +247,9 @@ _TREE_PARTS = re.compile(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]
 _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
 _SECTION = re.compile(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
 _RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
+_RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
 _ESCAPED = re.compile(r"\\.")
+_BITS = re.compile(r"[01]{128,}+")  # one for each character code
 _SEARCH_PICTURE = re.compile(r"'(search/[\w-]++\.svg)\"")
 _TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
 _OF_JAVADOC = re.compile(
@@ -260,6 +287,8 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
         yield from _doxygen_tree(text, "../../" if _SUBFOLDER.search(address) else "")
     if "var indexSectionsWithContent" in head:
         yield from ((name, Hop.REQUISITE, MANUAL) for name in _doxygen_search(text))
+    if is_own_base(text):
+        yield from ((found[1], Hop.LINK, MANUAL) for found in _RESULT.finditer(text))
     if "function initMenu(" in head:
         for picture in _SEARCH_PICTURE.finditer(head):
             yield picture[1], Hop.SPECULATIVE, MANUAL
@@ -311,7 +340,10 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
 
 
 def _doxygen_search(text: str) -> Iterator[str]:
-    """Yield the result files for each first character in each section of Doxygen's search, numbered in hexadecimal."""
+    """Yield the result files for each first character in each section of Doxygen's search, numbered in hexadecimal.
+
+    They are scripts, or in the oldest form, which has a bit for each character code, pages.
+    """
     tables: list[dict[str, str]] = []
     for start in itertools.islice(_SECTIONS.finditer(text), 2):
         table, position = dict[str, str](), start.end()
@@ -320,11 +352,23 @@ def _doxygen_search(text: str) -> Iterator[str]:
         tables.append(table)
     if len(tables) < 2:
         return
-    counts = {number: len(_ESCAPED.sub("x", characters)) for number, characters in tables[0].items()}
-    files = ((tables[1].get(number, ""), part) for number, count in counts.items() for part in range(count))
-    for section, part in itertools.islice(files, MOST_TREE_PARTS):
-        if section.isalnum():
-            yield f"{section}_{part:x}.js"
+    if any(map(_BITS.fullmatch, tables[0].values())):
+        pages = ("nomatches", *itertools.islice(_parts_of_codes(*tables), MOST_TREE_PARTS))
+        yield from (f"{name}.html" for name in pages)
+    else:
+        yield from (f"{name}.js" for name in itertools.islice(_parts_of_characters(*tables), MOST_TREE_PARTS))
+
+
+def _parts_of_characters(sections: Mapping[str, str], names: Mapping[str, str]) -> Iterator[str]:
+    for number, characters in sections.items():
+        if (name := names.get(number, "")).isalnum():
+            yield from (f"{name}_{part:x}" for part in range(len(_ESCAPED.sub("x", characters))))
+
+
+def _parts_of_codes(sections: Mapping[str, str], names: Mapping[str, str]) -> Iterator[str]:
+    for number, bits in sections.items():
+        if (name := names.get(number, "")).isalnum():
+            yield from (f"{name}_{code:02x}" for code, bit in enumerate(bits) if bit == "1")
 
 
 def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
