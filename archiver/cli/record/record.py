@@ -15,6 +15,8 @@ from archiver.cli.options import (
     verbosity_options,
 )
 from archiver.cli.terminal import log_to_stderr, result, say
+from archiver.cli.watch.beside import served, watch_options, watch_request
+from archiver.cli.watch.metrics import metrics_options, metrics_request, metrics_served
 from archiver.config.option_types import SIZE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
@@ -52,6 +54,7 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
     from archiver.cli.record.running import listening, run_recording
     from archiver.crawl.record.recording import Clients
 
+    watch, metrics = watch_request(rest), metrics_request(rest)
     settings, opening = _prepared(output, given_settings(rest))
     level = verbosity(rest)
     if level > 0:
@@ -62,7 +65,8 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         if new:
             output.chmod(0o700)
         clients = Clients(where, authority, rest["max_request_size"])
-        return run_recording(output, settings, clients, opening, level)
+        with served(output, watch), metrics_served(output, metrics, quiet=level < 0):
+            return run_recording(output, settings, clients, opening, level)
 
 
 def _authority(folder: Path | None, output: Path | None) -> "Authority":
@@ -169,8 +173,11 @@ COMMAND = define_command(
         ),
         *setting_options(SETTINGS),
         *verbosity_options(),
+        *watch_options(),
+        *metrics_options(),
     ],
     ("archiver record -o visit", "then set 127.0.0.1:8088 as the proxy of a browser"),
     ("archiver record -o visit --allow-private wiki.intranet", "record a host of your own network"),
+    ("archiver record -o visit --watch 8085", "see in another browser what is recorded"),
     ("archiver record --print-ca", "the certificate to import into the browser"),
 )

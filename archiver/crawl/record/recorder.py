@@ -17,7 +17,9 @@ from archiver.clock import Clock
 from archiver.collection.disk_space import LOOK_EVERY, DiskSpace
 from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import FLUSH_AFTER, LARGE, LONGEST_BATCH
+from archiver.crawl.live.tally import CommitTally
 from archiver.crawl.record.client_answer import ClientAnswer
+from archiver.crawl.stats import Counters
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
 from archiver.extract.exchange import PAGES
@@ -79,7 +81,9 @@ class Recorder:
         clock: Clock,
     ) -> None:
         """*writers*: the quick one, and the one for large responses."""
-        self.so_far = RecordedSoFar()
+        self.tally = CommitTally()
+        self.counters = Counters(clock.now())
+        self.unwritten = 0  # exchanges that are not committed yet
         self.failure: ArchiveError | None = None  # of our storage; nothing can be recorded any more
         self.over = asyncio.Event()  # there was a failure, or someone has ended the recording
         self._fetcher = fetcher
@@ -88,7 +92,15 @@ class Recorder:
         self._space = space
         self._clock = clock
         self._looked, self._shortage = float("-inf"), ""
+        self._last = ""  # the URL that was recorded last
         self._closing = False
+
+    @property
+    def so_far(self) -> RecordedSoFar:
+        """What this run has brought."""
+        total = self.tally.frozen()
+        results = total.results
+        return RecordedSoFar(results.get("archived", 0), results.get("failed", 0), total.received, self._last)
 
     def unfit(self) -> str:
         """Return why nothing can be recorded now; "" if it can."""
@@ -126,9 +138,7 @@ class Recorder:
         except ArchiveError as error:
             self._say_lost(address, error, answer)
             return False
-        self.so_far = RecordedSoFar(
-            self.so_far.recorded + 1, self.so_far.failed, self.so_far.received + exchange.response.length, address
-        )
+        self._last = address
         if exchange.truncated is not None or not framing.status:
             why = f"cut ({exchange.truncated.value})" if exchange.truncated else "not HTTP"
             log.warning("%s: the answer of the server is %s, and recorded as it came", address[:SHOWN], why)
@@ -140,7 +150,6 @@ class Recorder:
         """Settle *claim*, which got no answer, and say so."""
         text = f"{claim.target}: {error.failure.value}: {error.reason}"
         log.warning("%s", text)
-        self.so_far = self.so_far._replace(failed=self.so_far.failed + 1)
         status = GATEWAY_TIMEOUT if error.failure is Failure.TIMEOUT else BAD_GATEWAY
         try:
             await self._put(Visited(claim, error=error))
@@ -165,7 +174,12 @@ class Recorder:
         stored = asyncio.get_running_loop().create_future()
         queue.waiting.append(_Pending(visited, stored))
         queue.arrived.set()
+        self.unwritten += 1
+        stored.add_done_callback(self._written)
         await asyncio.shield(stored)
+
+    def _written(self, _: "asyncio.Future[None]") -> None:
+        self.unwritten -= 1
 
     async def commit(self) -> None:
         """Commit what is put, until `close` is called and nothing is left. A fault of the storage ends it too."""
@@ -214,6 +228,7 @@ class Recorder:
 
         Rows come after the records: if the process ends in between, recovery finds the visits and makes the rows.
         """
+        chosen = self._clock.now()
         stored = await writer.store(batch)
         assert not stored.slow
         assert not stored.left
@@ -222,6 +237,10 @@ class Recorder:
         rows = await self._frontier.record_visits(bare)
         settlements = [each._replace(claim=row) for each, row in zip(stored.settlements, rows, strict=True)]
         await self._frontier.settle(settlements, stored.files, resources=stored.resources)
+        now = self._clock.now()
+        self.tally.committed(chosen, now, settlements, stored.files)
+        for each in settlements:
+            self.counters.visited(now, 0 if each.capture is None else each.capture.received)
 
 
 def _give_up(batch: Sequence[_Pending], error: ArchiveError) -> None:
