@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from archiver.cli.record.settings import recording_settings
 from archiver.config import toml
 from archiver.crawl.build import Opening
 from archiver.crawl.record import client_answer, proxy, recording
 from archiver.crawl.record.authority import Authority
-from archiver.crawl.record.recording import Clients, Recording, open_recording, recording_settings
+from archiver.crawl.record.recording import Clients, Recording, open_recording
 from archiver.errors import ArchiveError
 from archiver.http import body
 from archiver.model import ExitCode

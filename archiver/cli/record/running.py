@@ -12,12 +12,13 @@ from shlex import quote
 from typing import TextIO
 
 from archiver.cli.progress import beside
+from archiver.cli.record.prepare import PreparedRecording
 from archiver.cli.runner import StopSignals, handle_signals
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.settings_file import put_origins
 from archiver.config.settings import Settings
-from archiver.crawl.build import Opening
 from archiver.crawl.crawler_process import event_loop
 from archiver.crawl.metadata_warc import stored
 from archiver.crawl.record.recording import Clients, Recording, RecordingState, open_recording
@@ -60,13 +61,15 @@ def listening(address: str, port: int) -> socket.socket:
     return where
 
 
-def run_recording(directory: Path, settings: Settings, clients: Clients, opening: Opening, verbosity: int) -> ExitCode:
+def run_recording(directory: Path, prepared: PreparedRecording, clients: Clients, verbosity: int) -> ExitCode:
     """Record until a signal comes, then write the reports and print what was recorded."""
-    quiet = verbosity < 0
+    quiet, settings = verbosity < 0, prepared.settings
 
     async def run(stop: StopSignals) -> ExitCode:
         with handle_signals(stop):
-            async with open_recording(directory, settings, clients, opening) as recording:
+            async with open_recording(directory, settings, clients, prepared.opening) as recording:
+                if prepared.origins is not None:  # the directory is locked now
+                    put_origins(Layout(directory), prepared.origins)
                 clients.where.listen(BACKLOG)
                 _tell(directory, clients, quiet=quiet)
                 stopping = asyncio.create_task(stop.stop(recording))

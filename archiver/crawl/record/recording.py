@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from archiver.clock import Clock
 from archiver.collection.crawl_log import CrawlLog
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.live import EVERY, Live
-from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.batch_writer import Journal
 from archiver.crawl.build import Opening, archives_of, fetcher_of, opened_collection, publish, writers_of
 from archiver.crawl.commit import close_files
@@ -32,13 +31,6 @@ from archiver.storage import allowed, close_to_others
 
 MOST_CONNECTIONS = 512  # of clients; a browser has some dozens
 FILES_SHARE = 6  # a client takes as many files: its connection, that to the server, and two in the spool
-# What a recording does differently from a crawl, in the settings of a crawl.
-OF_RECORDINGS = {"recording": True, "robots": "ignore", "retries": 0, "probe": "off", "cookies": "off"}
-
-
-def recording_settings(given: dict[str, Any]) -> Settings:
-    """Return the settings of a recording from those that were *given*."""
-    return with_values(Settings(), {**given, **OF_RECORDINGS})
 
 
 @dataclass(frozen=True, slots=True)
