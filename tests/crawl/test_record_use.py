@@ -26,7 +26,15 @@ from fixtures.mounts import mounted
 from fixtures.proxies import needs_tinyproxy, tinyproxy
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import RawServer, Route
-from fixtures.recording import RecordingProxy, authority_file, body_of, exchanges, recording, rest_of
+from fixtures.recording import (
+    RecordingProxy,
+    authority_file,
+    body_of,
+    browser_flags,
+    exchanges,
+    recording,
+    rest_of,
+)
 from fixtures.sites import PIXEL, ok, page
 
 HOW_TO = ROOT / "docs" / "how-to" / "record-with-a-browser.md"
@@ -272,21 +280,10 @@ def _browse(folder: Path, url: str, proxy: RecordingProxy) -> str:
     """Return the page at *url* as Chromium shows it through *proxy*, whose authority it trusts."""
     name = command()
     assert name is not None
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    pin = subprocess.run(["bash", "-c", PIN], input=authority_file().read_bytes(), capture_output=True, check=True)
-    flags += [f"--proxy-server={proxy.address}", "--proxy-bypass-list=<-loopback>"]
-    flags += [f"--ignore-certificate-errors-spki-list={pin.stdout.decode().strip()}"]
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    flags += browser_flags(proxy)
     words = [name, *flags, "--virtual-time-budget=10000", "--dump-dom", url]
     return subprocess.run(words, capture_output=True, text=True, timeout=200, check=True).stdout
-
-
-PIN = "openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64"
 
 
 def test_a_client_that_leaves_in_a_handshake_does_no_harm(server: RawServer, tmp_path: Path) -> None:

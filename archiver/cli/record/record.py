@@ -54,7 +54,7 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         make_directory(output)
         if new:
             output.chmod(0o700)
-        clients = Clients(where, authority, rest["max_request_size"])
+        clients = Clients(where, authority, rest["max_request_size"], rest["websockets"] == "pass")
         with served(output, watch), metrics_served(output, metrics, quiet=level < 0):
             return run_recording(output, prepared, clients, level)
 
@@ -122,6 +122,13 @@ COMMAND = define_command(
             default=str(LARGEST_REQUEST),
             metavar="SIZE",
             help="Refuse a request whose body is longer. [default: 100MB]",
+        ),
+        click.Option(
+            ["--websockets"],
+            type=click.Choice(["refuse", "pass"]),
+            default="refuse",
+            help="Refuse WebSocket connections, or pass them on: then only their handshakes are recorded. "
+            "[default: refuse]",
         ),
         click.Option(
             ["--config"],

@@ -32,6 +32,7 @@ BACKLOG = 100  # clients that wait to be accepted
 PERIOD = 0.5  # seconds between two looks at the recording
 LINE_EVERY = 10.0  # seconds between two lines in a pipe
 URL_WIDTH = 60
+LONGEST_LINE = 4000  # characters of a line that names URLs
 SILENT = -1  # below it, print errors only
 ERASE = "\x1b[K"  # erases the rest of the line
 
@@ -117,6 +118,8 @@ def _finish(directory: Path, settings: Settings, ended: tuple[ExitCode, Recordin
     answers = f"{count(so_far.recorded, 'answer')}, {volume(so_far.received)}"
     failed = f"; {count(so_far.failed, 'request')} without an answer" if so_far.failed else ""
     cut = "; requests under way were cut, and are not recorded" if code is ExitCode.STOPPED else ""
+    if last.passed.text:
+        complain(printable(last.passed.text, LONGEST_LINE))
     say(f"archiver: recorded {answers}{failed}{cut}; to view it: archiver replay {quote(str(directory))}")
     return code
 
@@ -150,6 +153,7 @@ def progress_line(state: RecordingState) -> str:
         *([f"{so_far.failed} failed"] if so_far.failed else ()),
         f"{state.active} active",
         volume(so_far.received),
+        *([f"{count(state.passed.open, 'WebSocket')} not recorded"] if state.passed.open else ()),
         *([printable(so_far.last, URL_WIDTH)] if so_far.last else ()),
     ]
     return " · ".join(parts)

@@ -13,6 +13,7 @@ from archiver.http.request_head import head_for_client
 from archiver.humanize import printable
 from archiver.model import Exchange, Framing
 
+SWITCHING = 101
 STALLED = 30.0  # seconds in which a client must take a megabyte; servers wait for us about that long
 SHOWN = 200  # characters of a URL
 REASONS = {
@@ -56,6 +57,11 @@ class ClientAnswer:
         self._sent = False  # the client has got a part of it
         self._held = b""  # what the client gets when all is stored
         self._left = False  # the client gets no more
+        self._changes = False
+
+    def change_protocol(self) -> None:
+        """If the server agrees to change the protocol, the client gets its answer as it is."""
+        self._changes = True
 
     async def hear(self, framing: Framing, piece: bytes, last: bool) -> bool:  # noqa: FBT001  as `Hear` has it
         """Pass a *piece* on, unless it is the *last*; return False if the client has left.
@@ -99,6 +105,8 @@ class ClientAnswer:
 
     def _begun(self, framing: Framing, piece: bytes) -> bytes:
         """Return the first *piece*, which holds the head, as the client gets it."""
+        if self._changes and framing.status == SWITCHING and not framing.faults:
+            return piece
         bodyless = self._method == "HEAD" or framing.status in BODYLESS
         stated = framing.first("content-length") is not None
         ends = bodyless or framing.chunked != stated  # with both, another reader may see another end

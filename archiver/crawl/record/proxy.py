@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from archiver.crawl.record.authority import Authority
 from archiver.crawl.record.client_answer import ClientAnswer, own_answer
 from archiver.crawl.record.client_link import ClientLink
 from archiver.crawl.record.recorder import Recorder
+from archiver.crawl.record.websocket import PROTOCOL, PassedConnection, PassedOn
 from archiver.errors import ArchiveError
 from archiver.fetch.client import ClientRequest
 from archiver.fetch.spool import FileBlock, MemoryBlock, Spool, Spooling
@@ -60,6 +61,7 @@ class ProxyLimits:
 
     connections: int
     body: int  # bytes of the body of a request
+    websockets: bool = False  # WebSocket connections are passed on, and not refused
 
 
 class _Target(NamedTuple):
@@ -86,6 +88,7 @@ class RecordingProxy:
         self._quiet = asyncio.Event()  # no client is left
         self._warned: set[str] = set()
         self._turned_away = 0  # clients that are told that there are too many
+        self.passed = PassedOn()
 
     @property
     def active(self) -> int:
@@ -223,6 +226,9 @@ class RecordingProxy:
             raise RequestFault(503, why)
         if request.expects_continue:
             link.write(_CONTINUE)
+        if request.upgrade.startswith(PROTOCOL):
+            await self._pass_websocket(link, request, target)
+            return False
         body = await self._body(link, request, target.address)
         head = request.for_server(target.path, body.length)
         small = isinstance(body, MemoryBlock)
@@ -234,14 +240,39 @@ class RecordingProxy:
         )
         return await self._recorder.record(asked, answer)
 
+    async def _pass_websocket(self, link: ClientLink, request: RequestHead, target: _Target) -> None:
+        """Have the handshake recorded, and pass on what is said then."""
+        address = target.address
+        asked = ClientRequest(address, request.method, request.for_websocket(target.path), None, self._port)
+        answer = ClientAnswer(link, address, request.method, persistent=not self._draining)
+        async with AsyncExitStack() as stack:
+            opened = await self._recorder.open_websocket(stack, asked, answer)
+            if opened is None or opened.wire is None or self._draining:
+                return
+            self._busy.discard(link)  # the request is recorded, and the end of the recording does not wait for the rest
+            self._warn_once(address, "a WebSocket connection is passed on; only its handshake is recorded")
+            self.passed.begin(address)
+            connection = PassedConnection(link, opened.wire, self.passed)
+            try:
+                await connection.run(opened.early)
+            finally:
+                self.passed.open -= 1
+                log.info("%s: %s", address, connection.ending)
+
+    def _warn_once(self, address: str, text: str) -> None:
+        """Say *text* once of *address*."""
+        if address not in self._warned and len(self._warned) < MOST_WARNED:
+            self._warned.add(address)
+            log.warning("%s: %s", address, text)
+
     def _check(self, request: RequestHead, target: _Target) -> None:
         """Refuse what is not recorded."""
-        if request.upgrade.startswith("websocket"):
-            reason = "WebSocket connections are not recorded, so they are refused"
-            if target.address not in self._warned and len(self._warned) < MOST_WARNED:
-                self._warned.add(target.address)
-                log.warning("%s: %s", target.address, reason)
+        if request.upgrade.startswith(PROTOCOL) and not self._limits.websockets:
+            reason = "WebSocket connections are not recorded, so they are refused; --websockets pass passes them on"
+            self._warn_once(target.address, reason)
             raise RequestFault(501, f"{target.address}: {reason}")
+        if request.upgrade.startswith(PROTOCOL) and not request.opens_websocket:
+            raise RequestFault(400, f"{target.address}: a WebSocket connection begins with a GET of HTTP/1.1")
         if request.method not in METHODS:
             raise RequestFault(501, f"requests with the method {request.method} are not recorded")
         if port := url.blocked_port(target.address):

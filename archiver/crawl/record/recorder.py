@@ -9,23 +9,25 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from archiver.ask import ASKED_BY_CLIENT, GET
+from archiver.ask import ASKED_BY_CLIENT, GET, opens_websocket
 from archiver.clock import Clock
 from archiver.collection.disk_space import LOOK_EVERY, DiskSpace
 from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import FLUSH_AFTER, LARGE, LONGEST_BATCH
 from archiver.crawl.live.tally import CommitTally
 from archiver.crawl.record.client_answer import ClientAnswer
+from archiver.crawl.record.websocket import PROTOCOL, REMARK
 from archiver.crawl.stats import Counters
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
 from archiver.extract.exchange import PAGES
-from archiver.fetch.client import ClientRequest, Fetcher
+from archiver.fetch.client import ClientRequest, Fetcher, Upgrade
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.model import Block, Claim, Exchange, Hop, Links
+from archiver.model import Block, Claim, Exchange, Hop, Links, Truncation
 from archiver.policy import scope
 from archiver.warc.post_keys import MAX_BODY, recorded_ask, recorded_url
 
@@ -129,6 +131,27 @@ class Recorder:
         claim = _claim(asked, exchange.framing.media_type)
         return await self._store(Visited(claim, exchange, links=Links(), upload=asked.upload), exchange, answer)
 
+    async def open_websocket(self, stack: AsyncExitStack, asked: ClientRequest, answer: ClientAnswer) -> Upgrade | None:
+        """Record the handshake that a client has *asked* for, and open the connection until *stack* ends.
+
+        Return None if there is none; then the client has got the answer of the server, or the reason.
+        """
+        answer.change_protocol()
+        claim = _claim(asked)
+        try:
+            opened = await stack.enter_async_context(self._fetcher.upgrade(asked, answer.hear, PROTOCOL))
+        except FetchError as error:
+            await self._failed(claim, error, answer)
+            return None
+        except ArchiveError as error:  # of the spool
+            self._say_lost(asked.address, error, answer)
+            return None
+        exchange = replace(opened.exchange, notes=(*opened.exchange.notes, ASKED_BY_CLIENT))
+        if opened.wire is not None:
+            exchange = replace(exchange, notes=(*exchange.notes, REMARK), truncated=Truncation.UNSPECIFIED)
+        stored = await self._store(Visited(claim, exchange, links=Links()), exchange, answer)
+        return opened if stored and opened.wire is not None else None
+
     async def _store(self, visited: Visited, exchange: Exchange, answer: ClientAnswer) -> bool:
         address, framing = visited.claim.target, exchange.framing
         if not answer.heard and framing.status:
@@ -139,7 +162,7 @@ class Recorder:
             self._say_lost(address, error, answer)
             return False
         self._last = address
-        if exchange.truncated is not None or not framing.status:
+        if (exchange.truncated is not None and REMARK not in exchange.notes) or not framing.status:
             why = f"cut ({exchange.truncated.value})" if exchange.truncated else "not HTTP"
             log.warning("%s: the answer of the server is %s, and recorded as it came", address[:SHOWN], why)
             answer.fail(BAD_GATEWAY, f"{address}: the answer of the server is {why}; it is recorded as it came")
@@ -259,7 +282,8 @@ def _close(block: Block | None) -> None:
 def _claim(asked: ClientRequest, media_type: str = "") -> Claim:
     """Return the claim of a request. A page is a beginning, because a person led to it; all else belongs to a page."""
     sent = asked.request + (b"" if asked.upload is None else asked.upload.head(MAX_BODY))
-    ask = None if asked.method == GET else recorded_ask(asked.address, sent)
+    is_get = asked.method == GET and not opens_websocket(asked.request.partition(b"\r\n\r\n")[0])
+    ask = None if is_get else recorded_ask(asked.address, sent)
     address = asked.address if ask is None else recorded_url(ask)
     hop, path = (Hop.LINK, "") if _is_page(asked, media_type) else (Hop.REQUISITE, Hop.REQUISITE.value)
     return Claim(0, address, 0, hop, path, 0, 0, 0, priority=scope.priority(path, 0), ask=ask)

@@ -19,6 +19,7 @@ from archiver.crawl.live.figures import CommitLag, memory_used, of_snapshot
 from archiver.crawl.record.authority import Authority
 from archiver.crawl.record.proxy import ProxyLimits, RecordingProxy
 from archiver.crawl.record.recorder import RecordedSoFar, Recorder
+from archiver.crawl.record.websocket import PassedOn
 from archiver.crawl.rules import NOTHING_MORE
 from archiver.crawl.stats import CrawlEnding, UrlCounts
 from archiver.errors import ArchiveError, first_error
@@ -40,6 +41,7 @@ class Clients:
     where: socket.socket  # bound to the address of the proxy
     authority: Authority
     largest: int  # bytes of the body of a request
+    websockets: bool = False  # WebSocket connections are passed on, without a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class RecordingState:
     active: int  # requests under way
     elapsed: float  # seconds
     ending: bool
+    passed: PassedOn  # WebSocket connections
 
 
 class Recording:
@@ -85,7 +88,7 @@ class Recording:
             with suppress(ArchiveError):  # the database may be what failed
                 await self._frontier.end_run(ExitCode.BUG, str(error), self._clock.now())
             raise error from group
-        ending = CrawlEnding(ExitCode.DONE, "done")
+        ending = CrawlEnding(ExitCode.DONE, "; ".join(filter(None, ("done", self._proxy.passed.text))))
         if self._cut:
             ending = CrawlEnding(ExitCode.STOPPED, "requests under way were cut, and are not recorded")
         if (failure := self._recorder.failure) is not None:
@@ -122,7 +125,8 @@ class Recording:
     def snapshot(self) -> RecordingState:
         """Return the recording as it is now."""
         elapsed = self._clock.now() - self._began
-        return RecordingState(self._recorder.so_far, self._proxy.active, elapsed, self._recorder.over.is_set())
+        ending, passed = self._recorder.over.is_set(), self._proxy.passed
+        return RecordingState(self._recorder.so_far, self._proxy.active, elapsed, ending, passed)
 
     def live(self, loop_lag: float) -> Live:
         """Describe the recording as live.json does a crawl; *loop_lag*: longest delay of the loop in the last second.
@@ -176,7 +180,7 @@ async def open_recording(
             stack.callback(each.abandon)
         space = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         recorder = Recorder(fetcher, frontier, writers, space, opened.clock)
-        limits = ProxyLimits(int(min(MOST_CONNECTIONS, allowed() / FILES_SHARE)), clients.largest)
+        limits = ProxyLimits(int(min(MOST_CONNECTIONS, allowed() / FILES_SHARE)), clients.largest, clients.websockets)
         port = clients.where.getsockname()[1]
         proxy = RecordingProxy(recorder, clients.authority, fetcher.spooling, limits, port)
         parts = frontier, fetcher.spool_folder, opened.clock
