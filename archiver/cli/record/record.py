@@ -40,21 +40,25 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         raise ConfigError("-o is missing: name the collection to record into, for example: archiver record -o DIR")
     from archiver.cli.config.sources import given_by_user
     from archiver.cli.directory import make_directory
+    from archiver.cli.record.logins import RecordingLogins
     from archiver.cli.record.prepare import prepare_recording
     from archiver.cli.record.running import listening, run_recording
     from archiver.crawl.record.recording import Clients
+    from archiver.tools.watch.users import read_users
 
     watch, metrics = watch_request(rest), metrics_request(rest)
     prepared = prepare_recording(output, given_by_user(rest, APPLICABLE), is_named=_is_named)
     level = verbosity(rest)
     if level > 0:
         log_to_stderr(debug=level > 1)
-    with listening(address, port) as where:
+    users = None if rest["users"] is None else read_users(rest["users"])
+    logins = None if users is None else RecordingLogins(users)
+    with listening(address, port, users) as where:
         new = not output.exists()
         make_directory(output)
         if new:
             output.chmod(0o700)
-        clients = Clients(where, authority, rest["max_request_size"], rest["websockets"] == "pass")
+        clients = Clients(where, authority, rest["max_request_size"], rest["websockets"] == "pass", logins)
         with served(output, watch), metrics_served(output, metrics, quiet=level < 0):
             return run_recording(output, prepared, clients, level)
 
@@ -104,10 +108,17 @@ COMMAND = define_command(
             help=f"Listen on port N; 0 picks a free one. [default: {PORT}]",
         ),
         click.Option(
-            ["--host", "address"],
+            ["--listen", "address"],
             default="127.0.0.1",
             metavar="ADDRESS",
-            help="Listen on this address of this machine: 127.0.0.1 or ::1. [default: 127.0.0.1]",
+            help="Listen on this address. One that other machines can reach needs --users. [default: 127.0.0.1]",
+        ),
+        click.Option(
+            ["--users"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Ask for a name and a password of this file, of someone who may give orders: see archiver watch "
+            "--add-user.",
         ),
         click.Option(
             ["--ca"],

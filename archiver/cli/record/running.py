@@ -27,6 +27,7 @@ from archiver.humanize import count, duration, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import files
 from archiver.tools.report.report import FinishedRun, read_summary
+from archiver.tools.watch.users import Users
 
 BACKLOG = 100  # clients that wait to be accepted
 PERIOD = 0.5  # seconds between two looks at the recording
@@ -37,17 +38,19 @@ SILENT = -1  # below it, print errors only
 ERASE = "\x1b[K"  # erases the rest of the line
 
 
-def listening(address: str, port: int) -> socket.socket:
-    """Return a socket for clients on this machine only. The proxy asks for no password, so others may not use it."""
+def listening(address: str, port: int, users: Users | None) -> socket.socket:
+    """Return a socket for clients. Where other machines reach it, *users* say who may ask."""
     name = "127.0.0.1" if address == "localhost" else address.strip("[]")
     try:
         is_local = ip_address(name).is_loopback
     except ValueError:
-        is_local = False
-    if not is_local:
         raise ConfigError(
-            f"--host {printable(address, 100)}: the proxy serves this machine only (127.0.0.1, ::1 or localhost), for "
-            "others could reach any site through it; to use it from elsewhere: ssh -L"
+            f"--listen {printable(address, 100)}: write an IP address of this machine, such as 127.0.0.1 or 0.0.0.0"
+        ) from None
+    if not is_local and users is None:
+        raise ConfigError(
+            f"--listen {printable(address, 100)}: other machines can reach it, so name who may record with --users "
+            "FILE; archiver watch --users FILE --add-user NAME makes a file of users"
         )
     where = socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET)
     try:
@@ -57,7 +60,8 @@ def listening(address: str, port: int) -> socket.socket:
     except OSError as error:
         where.close()
         raise ConfigError(
-            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or 0 for a free one"
+            f"port {port} of {name} cannot be used: {os.strerror(error.errno or 0)}; choose another with --port, or 0 "
+            "for a free one"
         ) from None
     return where
 
@@ -96,6 +100,8 @@ def _tell(directory: Path, clients: Clients, *, quiet: bool) -> None:
     if quiet:
         return
     say(f"archiver: recording into {directory}; set {shown} as the proxy for HTTP and HTTPS; Ctrl+C ends it")
+    if clients.logins is not None:
+        say("archiver: clients must log in; their password crosses the network in the clear, so use one for this only")
     say(f"archiver: for HTTPS, let the client trust {clients.authority.certificate}; its key stays in that folder")
 
 

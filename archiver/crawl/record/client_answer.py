@@ -19,9 +19,11 @@ SHOWN = 200  # characters of a URL
 REASONS = {
     400: "Bad Request",
     403: "Forbidden",
+    407: "Proxy Authentication Required",
     408: "Request Timeout",
     413: "Content Too Large",
     414: "URI Too Long",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     501: "Not Implemented",
     502: "Bad Gateway",
@@ -36,9 +38,10 @@ log = logging.getLogger(__name__)
 def own_answer(status: int, text: str, *, bodyless: bool = False) -> bytes:
     """Return an answer of the proxy itself, which is one line; the connection ends with it."""
     body = f"archiver record: {printable(text, 1000)}\n".encode()
+    challenge = 'Proxy-Authenticate: Basic realm="archiver record", charset="UTF-8"\r\n' if status == 407 else ""
     head = (
         f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\n{challenge}X-Content-Type-Options: nosniff\r\n"
         "Connection: close\r\n\r\n"
     )
     return head.encode() + (b"" if bodyless else body)

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from archiver import url
 from archiver.crawl.record.authority import Authority
@@ -44,6 +44,7 @@ LEAST_RATE = 1024.0  # … and bytes a second on average
 LINGER = 1.0  # seconds for the rest of a refused request: if we closed at once, the client might not see why
 PIECE = 64 << 10
 MOST_WARNED = 1000
+OF_STRANGERS = frozenset((407, 429))  # answers that anyone can cause, as often as they like
 HANDSHAKE = 0x16  # the first byte of TLS
 LEFT_EARLY = "the client left before the body was complete"
 UNFRAMED = Framing(0, 0, chunked=False, media_type="", fields=())  # of a body alone
@@ -55,6 +56,20 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 log = logging.getLogger(__name__)
 
 
+class LoginRefusal(NamedTuple):
+    """The answer to a client that may not use the proxy."""
+
+    status: int
+    reason: str
+
+
+class ClientLogins(Protocol):
+    """Decides who may use the proxy."""
+
+    async def refusal(self, login: str, address: str) -> LoginRefusal | None:
+        """Return why a request from *address* with this Proxy-Authorization is refused; None if it is not."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
     """The limits on what clients may do."""
@@ -62,6 +77,7 @@ class ProxyLimits:
     connections: int
     body: int  # bytes of the body of a request
     websockets: bool = False  # WebSocket connections are passed on, and not refused
+    logins: ClientLogins | None = None  # None: anyone who reaches the proxy may use it
 
 
 class _Target(NamedTuple):
@@ -126,7 +142,8 @@ class RecordingProxy:
         try:
             await self._requests(link, "")
         except RequestFault as fault:
-            log.warning("a request is refused: %s", fault.reason)
+            level = logging.DEBUG if fault.status in OF_STRANGERS else logging.WARNING
+            log.log(level, "a request of %s is refused: %s", link.address, fault.reason)
             await link.refuse(own_answer(fault.status, fault.reason), LINGER)
         except TimeoutError:
             await link.refuse(own_answer(408, "the request did not come in time"), LINGER)
@@ -168,6 +185,8 @@ class RecordingProxy:
             if not head:
                 return
             request = read_request(head)
+            if not tunnel:  # a tunnel has had its login
+                await self._check_login(link, request)
             if request.method == CONNECT and not tunnel:
                 await self._tunnel(link, request)
                 return
@@ -177,6 +196,15 @@ class RecordingProxy:
                     return
             finally:
                 self._busy.discard(link)
+
+    async def _check_login(self, link: ClientLink, request: RequestHead) -> None:
+        """Refuse a client that may not use the proxy. Its login is in no record and in no log."""
+        if self._limits.logins is None:
+            return
+        logins = request.all("proxy-authorization")
+        refusal = await self._limits.logins.refusal(logins[0] if len(logins) == 1 else "", link.address)
+        if refusal is not None:
+            raise RequestFault(*refusal)
 
     async def _tunnel(self, link: ClientLink, request: RequestHead) -> None:
         """Answer what the client sends in the tunnel for which it has asked."""

@@ -17,7 +17,7 @@ from archiver.crawl.build import Opening, archives_of, fetcher_of, opened_collec
 from archiver.crawl.commit import close_files
 from archiver.crawl.live.figures import CommitLag, memory_used, of_snapshot
 from archiver.crawl.record.authority import Authority
-from archiver.crawl.record.proxy import ProxyLimits, RecordingProxy
+from archiver.crawl.record.proxy import ClientLogins, ProxyLimits, RecordingProxy
 from archiver.crawl.record.recorder import RecordedSoFar, Recorder
 from archiver.crawl.record.websocket import PassedOn
 from archiver.crawl.rules import NOTHING_MORE
@@ -42,6 +42,7 @@ class Clients:
     authority: Authority
     largest: int  # bytes of the body of a request
     websockets: bool = False  # WebSocket connections are passed on, without a record
+    logins: ClientLogins | None = None  # None: anyone who reaches the proxy may use it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,11 @@ class Recording:
             with suppress(ArchiveError):  # the database may be what failed
                 await self._frontier.end_run(ExitCode.BUG, str(error), self._clock.now())
             raise error from group
-        ending = CrawlEnding(ExitCode.DONE, "; ".join(filter(None, ("done", self._proxy.passed.text))))
+        ending = CrawlEnding(ExitCode.DONE, "done")
         if self._cut:
             ending = CrawlEnding(ExitCode.STOPPED, "requests under way were cut, and are not recorded")
+        if passed := self._proxy.passed.text:
+            ending = replace(ending, reason=f"{ending.reason}; {passed}")
         if (failure := self._recorder.failure) is not None:
             with suppress(ArchiveError):  # as above
                 await self._frontier.end_run(ExitCode.STORAGE, str(failure), self._clock.now())
@@ -180,7 +183,8 @@ async def open_recording(
             stack.callback(each.abandon)
         space = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         recorder = Recorder(fetcher, frontier, writers, space, opened.clock)
-        limits = ProxyLimits(int(min(MOST_CONNECTIONS, allowed() / FILES_SHARE)), clients.largest, clients.websockets)
+        most = int(min(MOST_CONNECTIONS, allowed() / FILES_SHARE))
+        limits = ProxyLimits(most, clients.largest, clients.websockets, clients.logins)
         port = clients.where.getsockname()[1]
         proxy = RecordingProxy(recorder, clients.authority, fetcher.spooling, limits, port)
         parts = frontier, fetcher.spool_folder, opened.clock
