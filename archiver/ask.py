@@ -4,17 +4,25 @@ A request that was recorded may have any method.
 """
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 METHOD = "__wb_method="  # in the keys of responses to other methods than GET
 GET, POST = "GET", "POST"
+WEBSOCKET = "WEBSOCKET"  # in place of GET for a request that opens a WebSocket connection (RFC 6455)
 WITH_BODY = frozenset((POST, "PUT"))  # methods whose responses are looked up by what was sent
 ASKED_BY_SCRIPT = "askedByScript"  # in the notes of its exchange …
 ASKED_BY_CLIENT = "askedByClient"  # in the notes of a recorded exchange with another method than GET
 HEADERS_BY_SCRIPT = "headersByScript:"  # … and before the names of its headers, with a slash between them
 LARGEST = 1 << 20  # bytes of a body
+_UPGRADE = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*(?:\r\n|\Z)", re.IGNORECASE)
+
+
+def opens_websocket(head: bytes) -> bool:
+    """Return True if the request with this *head* opens a WebSocket connection: its answer is no answer to a GET."""
+    return head.startswith(b"GET ") and _UPGRADE.search(head) is not None
 
 
 @dataclass(frozen=True, slots=True)

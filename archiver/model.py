@@ -81,7 +81,7 @@ class Truncation(StrEnum):
     LENGTH = "length"  # our own size limit
     TIME = "time"  # our own time limit
     DISCONNECT = "disconnect"  # the connection ended before the message did
-    UNSPECIFIED = "unspecified"  # the framing is broken, so the end of the message is unknown
+    UNSPECIFIED = "unspecified"  # the framing is broken, so the end is unknown; or another protocol follows
 
 
 class Profile(StrEnum):

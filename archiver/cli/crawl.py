@@ -1,7 +1,5 @@
 """`archiver crawl`, `resume` and `recrawl`: start a crawl, continue it, and crawl a site again."""
 
-import os
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,6 @@ from archiver.cli.options import (
     crawl_options,
     define_command,
     directory_argument,
-    given_settings,
     output_option,
     profile_option,
     seed_lists_option,
@@ -19,44 +16,29 @@ from archiver.cli.options import (
     verbosity,
     verbosity_options,
 )
-from archiver.cli.terminal import complain, say
 from archiver.cli.watch.beside import watch_options, watch_request
 from archiver.cli.watch.metrics import metrics_options, metrics_request
-from archiver.config.profiles import VARIABLE, from_environment, misspelt
 from archiver.config.secret_settings import OF_EACH_MACHINE
 
 if TYPE_CHECKING:
-    from archiver.cli.config.sources import GivenSettings
     from archiver.cli.start import CrawlRequest
 
 
 def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
+    from archiver.cli.config.sources import given_by_user
     from archiver.cli.start import CrawlRequest, crawl, recrawl
 
     request = CrawlRequest(
         urls,
         seeds,
         output,
-        _given(rest),
+        given_by_user(rest),
         verbosity(rest),
         rest["load_cookies"],
         watch=watch_request(rest),
         metrics=metrics_request(rest),
     )
     return crawl(request) if since is None else recrawl(since, request)
-
-
-def _given(rest: dict[str, Any], keys: Collection[str] | None = None) -> "GivenSettings":
-    """Return the settings of options and environment variables; with *keys*, of the variables only these."""
-    from archiver.cli.config.sources import GivenSettings
-
-    variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
-    if verbosity(rest) >= 0:
-        for name, meant in misspelt(variables):
-            complain(f"{name} is not a setting and is ignored; did you mean {meant}?")
-        if found := sorted(from_environment(variables, keys).origins.values()):
-            say(f"archiver: settings of environment variables: {', '.join(found)}")
-    return GivenSettings(given_settings(rest), rest.get("config"), rest.get("profile"), variables, keys)
 
 
 TRUST = click.Option(
@@ -124,11 +106,12 @@ def _resume(directory: Path, **rest: Any) -> int:
 
 def _request(given: dict[str, Any]) -> "CrawlRequest":
     """Return the request to go on with a crawl that is there already."""
+    from archiver.cli.config.sources import given_by_user
     from archiver.cli.start import CrawlRequest
 
     cookies, trusted = given["load_cookies"], given["trust_settings"]
     watch, metrics = watch_request(given), metrics_request(given)
-    return CrawlRequest((), (), None, _given(given), verbosity(given), cookies, trusted, watch, metrics)
+    return CrawlRequest((), (), None, given_by_user(given), verbosity(given), cookies, trusted, watch, metrics)
 
 
 RESUME = define_command(
@@ -145,10 +128,12 @@ RESUME = define_command(
 
 
 def _join(address: str, output: Path | None, name: str, **rest: Any) -> int:
+    from archiver.cli.config.sources import given_by_user
     from archiver.cli.start import CrawlRequest, join
 
     metrics, trusted = metrics_request(rest), rest["trust_settings"]
-    request = CrawlRequest((), (), output, _given(rest, OF_EACH_MACHINE), verbosity(rest), (), trusted, None, metrics)
+    given = given_by_user(rest, OF_EACH_MACHINE)
+    request = CrawlRequest((), (), output, given, verbosity(rest), (), trusted, None, metrics)
     return join(address, name, request)
 
 

@@ -13,6 +13,7 @@ from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command, json_option
 from archiver.cli.terminal import WIDTH, colours, result
 from archiver.collection.layout import Layout
+from archiver.collection.live import Live, current_live
 from archiver.collection.lock import Holder
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ConfigError
@@ -47,10 +48,13 @@ class CrawlStatus:
     paused: bool = False  # by archiver pause, or because the disk is low
     why_paused: str = ""
     store: tuple[str, int, int] | None = None  # its address, files in it, and finished files that it lacks
+    recording: Live | None = None  # what a recording that goes on says of itself
 
     @property
     def state(self) -> str:
-        """Say "running" or "paused"; or, where no process works in it, "stopped" or "done"."""
+        """Say "running", "recording" or "paused"; or, where no process works in it, "stopped" or "done"."""
+        if self.holder and self.recording is not None:
+            return "recording"
         if self.holder:
             return "paused" if self.paused else "running"
         return "stopped" if work_left(self.found) else "done"
@@ -77,6 +81,7 @@ def status(place: Path | str, *, as_json: bool) -> ExitCode:
             tuple(machines.accounts(db)) if crawl.address else (),
             *_pause(db),
             _store(crawl.layout, others=not holder),
+            current_live(crawl.layout, now) if crawl.layout is not None and crawl.is_recording else None,
         )
     result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, holder))))
     return ExitCode.DONE
@@ -118,6 +123,9 @@ def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
     if standing.paused:
         why = f" ({printable(standing.why_paused, LONGEST)})" if standing.why_paused else ""
         yield f"{'paused':<9} no request starts until archiver go{why}"
+    if standing.holder and (live := standing.recording) is not None:
+        words = f"{count(live.visits, 'exchange')} of {volume(live.received)} in {duration(live.elapsed)}"
+        yield f"{'this run':<9} {words}, {count(live.active, 'request')} under way"
     if standing.earlier:
         number, before = len(standing.earlier) + 1, standing.earlier[0]
         yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
@@ -131,7 +139,8 @@ def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
             yield verdict.command("archiver store send DIR", "send the rest", view, "")
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"
-        counts = f"{host.waiting} waiting, {host.archived} archived"
+        waiting = "" if view.past else f"{host.waiting} waiting, "
+        counts = f"{waiting}{host.archived} archived"
         yield f"{label:<9} {printable(host.key)}: {counts}{_wait(host, standing)}"
 
 
@@ -150,6 +159,13 @@ def _wait(host: HostAccount, standing: CrawlStatus) -> str:
     return "".join(f", {words}" for words in (f"{host.why}{pause}", host.slowed) if words)
 
 
+def _this_run(standing: CrawlStatus) -> dict[str, int] | None:
+    """Return what a recording that goes on has brought; None if there is none."""
+    if standing.holder is None or (live := standing.recording) is None:
+        return None
+    return {"exchanges": live.visits, "received": live.received, "active": live.active}
+
+
 def _json(standing: CrawlStatus, crawl: NamedCrawl) -> str:
     holder = standing.holder
     return json.dumps(
@@ -161,6 +177,7 @@ def _json(standing: CrawlStatus, crawl: NamedCrawl) -> str:
             "why_paused": standing.why_paused,
             "running": asdict(holder) if holder else None,
             "rate": round(standing.rate, 3),
+            "this_run": _this_run(standing),
             "earlier": standing.earlier,
             **summary_json(standing.found),
             "store": dict(zip(("address", "stored", "unsent"), standing.store, strict=True))

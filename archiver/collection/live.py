@@ -28,7 +28,7 @@ LONGEST_WORD = 40
 MOST = 1 << 53  # of any number: beyond it JSON readers disagree
 ENDED = "ended"
 STATES = frozenset(
-    ("recovering", "crawling", "draining", "writing", "showing", "waiting", "offline", "paused", ENDED)
+    ("recovering", "crawling", "recording", "draining", "writing", "showing", "waiting", "offline", "paused", ENDED)
 )  # those of a snapshot, and the end
 BATCH_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
 Words = Mapping[str, int]

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
-from archiver.ask import WITH_BODY
+from archiver.ask import WEBSOCKET, WITH_BODY, opens_websocket
 from archiver.collection.imports import imported_files
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
@@ -197,7 +197,7 @@ def _request_of(record: Record) -> _Request | None:
         return None
     head, _, body = bytes(block).partition(b"\r\n\r\n")
     first, *rest = head.split(b"\r\n")
-    method = first.decode("latin-1").strip().partition(" ")[0]
+    method = WEBSOCKET if opens_websocket(head) else first.decode("latin-1").strip().partition(" ")[0]
     if method.upper() not in WITH_BODY:
         return _Request(method, "", None, b"")
     fields: dict[str, str] = {}

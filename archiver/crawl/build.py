@@ -130,7 +130,7 @@ async def open_crawl(
     async with AsyncExitStack() as stack:
         opened, _ = await opened_collection(stack, directory, settings, by, Opening(resume, text, read))
         crawl, figures, writers, journal = await _put_together(stack, opened)
-        await _publish(stack, opened, figures.live, resume=resume)
+        await publish(stack, opened, figures.live, resume=resume)
         yield crawl
         await close_files(opened.layout, opened.frontier, writers, journal)
 
@@ -143,7 +143,7 @@ async def open_processes(
     async with AsyncExitStack() as stack:
         opened, lock = await opened_collection(stack, directory, settings, by, how)
         supervisor = Supervisor(opened, lock.fileno, processes)
-        await _publish(stack, opened, supervisor.live, resume=how.resume)
+        await publish(stack, opened, supervisor.live, resume=how.resume)
         yield supervisor
         await asyncio.to_thread(opened.index.finish)
         await finish_index(opened.layout, opened.frontier)
@@ -260,7 +260,7 @@ async def _put_together(
     return crawl, figures, files, journal
 
 
-async def _publish(stack: AsyncExitStack, opened: Opened, figures: Callable[[float], Live], *, resume: bool) -> None:
+async def publish(stack: AsyncExitStack, opened: Opened, figures: Callable[[float], Live], *, resume: bool) -> None:
     """Write *figures* to live.json until *stack* ends; with *resume* its counters go on."""
     before = await earlier_tally(opened.layout, opened.frontier, alone=not opened.together) if resume else Tally()
     machine = opened.frontier.machine or identity_of(opened.settings).host

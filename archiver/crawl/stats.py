@@ -20,7 +20,7 @@ from archiver.humanize import duration
 from archiver.model import Event, ExitCode, Settlement
 from archiver.policy.leased_host import LeasedHost
 
-Phase = Literal["recovering", "crawling", "draining", "writing", "showing", "waiting", "offline", "paused"]
+Phase = Literal["recovering", "crawling", "recording", "draining", "writing", "showing", "waiting", "offline", "paused"]
 Why = Literal[
     "rate",
     "retry-after",

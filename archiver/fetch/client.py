@@ -6,6 +6,8 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -75,6 +77,14 @@ class ClientRequest:
         lines = self.request.partition(b"\r\n\r\n")[0].lower().split(b"\r\n")
         said = (line.partition(b":")[2].split() for line in lines if line.startswith(b"authorization:"))
         return any(words and words[0].decode("latin-1") in OF_CONNECTIONS for words in said)
+
+
+class Upgrade(NamedTuple):
+    """The answer to a request that changes the protocol of its connection."""
+
+    exchange: Exchange
+    wire: Wire | None  # speaks the other protocol; None: the server has refused
+    early: bytes  # that it has said already
 
 
 REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS"))  # methods of requests that may be sent again
@@ -216,6 +226,24 @@ class Fetcher:
                 raise FetchError(Failure.DISCONNECT, reason)
             fresh = True
 
+    @asynccontextmanager
+    async def upgrade(self, asked: ClientRequest, hear: Hear, protocol: str) -> AsyncIterator[Upgrade]:
+        """Relay what a client has *asked*, which changes the connection to *protocol*; keep it while the block runs."""
+        origin = url.origin(asked.address)
+        wire = await self._pool.connect(origin, fresh=True)
+        try:
+            self._check_relay(asked, wire, origin)
+            if wire.forwarded:
+                reason = f"an HTTP proxy passes no {protocol} on unless the site speaks TLS"
+                raise FetchError(Failure.PROXY, reason)
+            course = asked.address, self._requests.plan(origin).needed, Progress(wire.peer.ip or "")
+            attempt = self._attempt(wire, asked.request, course, Particulars(upgrade=protocol, hear=hear))
+            if (exchange := await attempt.run()) is None:
+                raise FetchError(Failure.DISCONNECT, "the server closed the connection without an answer")
+            yield Upgrade(exchange, wire if attempt.framer.upgraded else None, attempt.framer.early)
+        finally:
+            wire.give_back(reusable=False)
+
     def _check_relay(self, asked: ClientRequest, wire: Wire, origin: str) -> None:
         """Raise `FetchError` if nothing of *asked* may be sent on *wire*."""
         name = normalized_host(url.host(asked.address))
@@ -230,16 +258,21 @@ class Fetcher:
         self, wire: Wire, request: bytes, course: tuple[str, Bounds, Progress], special: Particulars
     ) -> tuple[Exchange | None, bool]:
         """Make an exchange on *wire*; return its result, and whether the connection can carry another one."""
-        address, bounds, progress = course
-        origin = url.origin(address)
+        origin = url.origin(course[0])
         if wire.forwarded:
             request = absolute_form(request, origin)
-        spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
-        attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress), special)
+        attempt = self._attempt(wire, request, course, special)
         exchange = await (self._forwarded(attempt, wire) if wire.forwarded else attempt.run())
         if attempt.disturbed:
             self._pool.distrust(origin)
         return exchange, attempt.framer.reusable and (not wire.forwarded or keeps_connection(exchange))
+
+    def _attempt(
+        self, wire: Wire, request: bytes, course: tuple[str, Bounds, Progress], special: Particulars
+    ) -> Attempt:
+        address, bounds, progress = course
+        spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
+        return Attempt(wire, request, spool, bounds, (self._cpu, progress), special)
 
     async def _forwarded(self, attempt: Attempt, wire: Wire) -> Exchange | None:
         """Return the result of *attempt* at a proxy; raise `ProxyError` if the proxy is to blame for it."""

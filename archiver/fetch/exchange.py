@@ -116,6 +116,7 @@ class Particulars:
 
     keep: Callable[[Framing], Awaitable[str]] | None = None  # returns why the body is not read, "" if it is
     method: str = "GET"
+    upgrade: str = ""  # the protocol to which the request asks to change the connection
     upload: Block | None = None  # the end of the request, if it is in a file
     hear: Hear | None = None  # gets the response while it is read, unless it may belong to another request
 
@@ -158,7 +159,7 @@ class Attempt:
         beside: tuple[SharedCpu, Progress],
         special: Particulars = USUAL,
     ) -> None:
-        self.framer = Framer(special.method)
+        self.framer = Framer(special.method, upgrade=special.upgrade)
         self._wire = wire
         self._request = request
         self._spool = spool
@@ -185,7 +186,7 @@ class Attempt:
                 await self._send_upload(self._upload)
             await self._receive()
             took = time.monotonic() - clock
-            if self.framer.truncated is None:
+            if self.framer.truncated is None and not self.framer.upgraded:
                 await self._settle()
             framing = self.framer.framing
             if framing is None or not self._received or self.framer.empty or self._doubtful(framing):

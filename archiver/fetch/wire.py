@@ -140,6 +140,14 @@ class Wire:
                 self._room = None
         return not self._pieces and not self.closed
 
+    async def drained(self, timeout: float) -> bool:  # noqa: ASYNC109  as above
+        """Wait up to *timeout* seconds (then TimeoutError) until nearly all is sent; False if the server has closed."""
+        async with asyncio.timeout(timeout):
+            while self._full and not self.closed:
+                self._room = self._loop.create_future()
+                await self._room
+        return not self.closed
+
     def filled(self, *, full: bool) -> None:
         """Note whether the system takes more bytes (called by the protocol)."""
         self._full = full

@@ -167,6 +167,7 @@ class UnreadReason(StrEnum):
     ENDLESS = "endless"
     UNSTATED = "unstated-length"
     HOOK = "hook"
+    WEBSOCKET = "websocket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,8 @@ def unread_reason(remarks: Iterable[str]) -> str:
                 return f"the rest was not wanted: exclude-type {detail}"
             case UnreadReason.HOOK:
                 return f"the rest was not wanted: hook {detail}"
+            case UnreadReason.WEBSOCKET:
+                return "a WebSocket connection was passed on; only its handshake is recorded"
             case UnreadReason.NOT_INCLUDED:
                 return f"the rest was not wanted: no include-type names {detail}"
             case UnreadReason.NOT_KEPT:

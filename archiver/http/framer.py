@@ -28,13 +28,16 @@ MAX_SURPLUS = 64 << 10  # bytes kept of what follows a complete message
 class Framer:
     """One response. Feed it the data that arrives, and finish it when the connection ends."""
 
-    def __init__(self, method: str = "GET") -> None:
+    def __init__(self, method: str = "GET", *, upgrade: str = "") -> None:
+        """*upgrade*: the protocol, in lower case, to which the request asks to change the connection."""
         self.done = False
+        self.upgraded = False  # the connection speaks that protocol now
         self.framing: Framing | None = None
         self.truncated: Truncation | None = None
         self.empty = False  # it ended after nothing but 1xx responses
         self.reusable = False  # after `done`: the connection may carry another exchange
         self._bodyless = method == "HEAD"
+        self._upgrade = upgrade
         self._held = bytearray()  # the head until it is complete
         self._blank = 0  # length of the empty lines before the status line
         self._searched = 0  # no head ends before this position
@@ -50,8 +53,13 @@ class Framer:
 
     @property
     def surplus(self) -> bytes:
-        """The bytes that followed the complete message, up to `MAX_SURPLUS`."""
-        return bytes(self._surplus)
+        """The bytes that followed the complete message, up to `MAX_SURPLUS`; none that another protocol has sent."""
+        return b"" if self.upgraded else bytes(self._surplus)
+
+    @property
+    def early(self) -> bytes:
+        """The bytes of the other protocol that came with the head."""
+        return bytes(self._surplus) if self.upgraded else b""
 
     @property
     def headless(self) -> bool:
@@ -147,7 +155,9 @@ class Framer:
             if length.faults:
                 self.truncated = Truncation.UNSPECIFIED  # the end of this message is unknown
         if framing.status == 101:
-            self._fault("unasked-upgrade")
+            self.upgraded = bool(self._upgrade) and (framing.first("upgrade") or "").strip().lower() == self._upgrade
+            if not self.upgraded:
+                self._fault("unasked-upgrade")
         if self._left == 0:
             self._complete()
         came = len(held) - framing.head_length
@@ -210,7 +220,7 @@ class Framer:
     def _spare(self, data: bytes) -> None:
         if data:
             self.reusable = False
-            self._surplus += data[: MAX_SURPLUS - len(self._surplus)]
+            self._surplus += data if self.upgraded else data[: MAX_SURPLUS - len(self._surplus)]
 
 
 def _is_interim(status: int) -> bool:

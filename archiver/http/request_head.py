@@ -75,6 +75,23 @@ class RequestHead:
         named = ", ".join(self.all("upgrade")).strip().lower()
         return named if "upgrade" in self._words("connection") else ""
 
+    @property
+    def opens_websocket(self) -> bool:
+        """True if it opens a WebSocket connection as RFC 6455 §4.1 says."""
+        return self.upgrade == "websocket" and (self.method, self.version, self.length) == ("GET", "HTTP/1.1", 0)
+
+    def for_websocket(self, target: str) -> bytes:
+        """Return the head with the *target* that the server gets, to open a WebSocket connection."""
+        dropped = (_ONE_CONNECTION | (self._words("connection") - _NOT_TO_BE_NAMED)) - {"upgrade"}
+        sent = [f"{self.method} {target} {self.version}".encode("latin-1")]
+        for (name, _), line in zip(self.fields, self.lines, strict=True):
+            low = name.lower()
+            if low == "upgrade":
+                sent += (b"Connection: Upgrade", line)
+            elif low not in dropped and low != "expect":
+                sent.append(line)
+        return b"\r\n".join([*sent, b"", b""])
+
     def for_server(self, target: str, length: int) -> bytes:
         """Return the head with the *target* that the server gets, without what concerns the connection to us.
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from archiver import url
-from archiver.ask import METHOD, WITH_BODY
+from archiver.ask import METHOD, WEBSOCKET, WITH_BODY
 from archiver.model import Capture, Profile, Resource
 from archiver.warc.post_keys import parts_of
 from archiver.warc.reader import Record
@@ -241,7 +241,9 @@ def _host(origin: str) -> str:
 
 
 NEVER_LISTED = frozenset(("HEAD", "OPTIONS"))  # methods whose empty responses would hide those to GET
-NOT_REPLAYED = frozenset(("DELETE", "PATCH"))  # in files of ours: theirs would too, and cdxj-indexer lists them
+NOT_REPLAYED = frozenset(
+    ("DELETE", "PATCH", WEBSOCKET)
+)  # in files of ours: theirs would too, and cdxj-indexer lists them
 
 _LISTED = frozenset(("response", "revisit", "resource", "metadata"))
 _IN_HTTP = frozenset(("response", "revisit", "request"))

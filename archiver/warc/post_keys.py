@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
 from archiver import url
-from archiver.ask import GET, METHOD, POST, WITH_BODY, Ask
+from archiver.ask import GET, METHOD, POST, WEBSOCKET, WITH_BODY, Ask, opens_websocket
 
 LONGEST_QUERY = 4096  # characters of a query
 MAX_BODY = 4 << 20  # bytes of a body that are read; longer JSON gives no values
@@ -163,7 +163,7 @@ def recorded_ask(target: str, request: bytes) -> Ask:
     """Return what a client has sent to *target* as *request*; of the body only the part that keys depend on."""
     head, _, body = request.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
-    method = first.partition(" ")[0]
+    method = WEBSOCKET if opens_websocket(head) else first.partition(" ")[0]
     if method not in WITH_BODY:
         return Ask(target, "", b"", (), method)
     fields = (line.partition(":") for line in lines)

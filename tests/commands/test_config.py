@@ -88,6 +88,9 @@ def test_what_a_new_crawl_would_have(tmp_path: Path, own: Path, monkeypatch: pyt
     assert origins(tmp_path, "--profile", "ours")["host-concurrency"] == (1, "--profile ours")
     monkeypatch.setenv("ARCHIVER_PROFILE", "gentle")
     assert origins(tmp_path)["rate"] == ("1/2", "--profile gentle")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "crawl.toml").write_text('seeds = ["http://example.org/"]\nretries = 7\n')
+    assert set(origins(tmp_path, "c")) == {"retries"}  # the variable is for new crawls
     everything = origins(tmp_path, "--all")
     assert everything["scope"] == ("host", "default")
     assert len(everything) > 90

@@ -26,7 +26,15 @@ from fixtures.mounts import mounted
 from fixtures.proxies import needs_tinyproxy, tinyproxy
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import RawServer, Route
-from fixtures.recording import RecordingProxy, authority_file, body_of, exchanges, recording, rest_of
+from fixtures.recording import (
+    RecordingProxy,
+    authority_file,
+    body_of,
+    browser_flags,
+    exchanges,
+    recording,
+    rest_of,
+)
 from fixtures.sites import PIXEL, ok, page
 
 HOW_TO = ROOT / "docs" / "how-to" / "record-with-a-browser.md"
@@ -132,10 +140,11 @@ def test_a_second_process_does_not_record_into_the_same_collection(tmp_path: Pat
     ("words", "reason"),
     [
         ((), "-o is missing"),
-        (("-o", "c", "--host", "0.0.0.0"), "--host 0.0.0.0: the proxy serves this machine only"),
-        (("-o", "c", "--host", "example.org"), "the proxy serves this machine only"),
+        (("-o", "c", "--listen", "0.0.0.0"), "--listen 0.0.0.0: other machines can reach it, so name who may record"),
+        (("-o", "c", "--listen", "example.org"), "--listen example.org: write an IP address of this machine"),
+        (("-o", "c", "--users", "none"), "--users none: there is no such file"),
         (("-o", "c", "--ca", "c/ca"), "--ca c/ca: it is inside the collection"),
-        (("-o", "c", "--port", "{taken}"), "Address already in use; choose another one, or 0 for a free one"),
+        (("-o", "c", "--port", "{taken}"), "Address already in use; choose another with --port, or 0 for"),
         (("-o", "c", "--max-request-size", "much"), "--max-request-size: "),
         (("-o", "file"), "file is not a directory"),
     ],
@@ -272,21 +281,10 @@ def _browse(folder: Path, url: str, proxy: RecordingProxy) -> str:
     """Return the page at *url* as Chromium shows it through *proxy*, whose authority it trusts."""
     name = command()
     assert name is not None
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    pin = subprocess.run(["bash", "-c", PIN], input=authority_file().read_bytes(), capture_output=True, check=True)
-    flags += [f"--proxy-server={proxy.address}", "--proxy-bypass-list=<-loopback>"]
-    flags += [f"--ignore-certificate-errors-spki-list={pin.stdout.decode().strip()}"]
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    flags += browser_flags(proxy)
     words = [name, *flags, "--virtual-time-budget=10000", "--dump-dom", url]
     return subprocess.run(words, capture_output=True, text=True, timeout=200, check=True).stdout
-
-
-PIN = "openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64"
 
 
 def test_a_client_that_leaves_in_a_handshake_does_no_harm(server: RawServer, tmp_path: Path) -> None:

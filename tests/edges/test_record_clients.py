@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from archiver.cli.record.settings import recording_settings
 from archiver.config import toml
 from archiver.crawl.build import Opening
 from archiver.crawl.record import client_answer, proxy, recording
+from archiver.crawl.record import websocket as websocket_module
 from archiver.crawl.record.authority import Authority
-from archiver.crawl.record.recording import Clients, Recording, open_recording, recording_settings
+from archiver.crawl.record.recording import Clients, Recording, open_recording
+from archiver.crawl.record.websocket import PassedOn
 from archiver.errors import ArchiveError
 from archiver.http import body
 from archiver.model import ExitCode
@@ -33,17 +36,20 @@ def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
     return run
 
 
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 SHORT = 0.3  # seconds for what a test waits for
 PATIENT: dict[str, Any] = {"connect_timeout": 60.0, "first_byte_timeout": 60.0}  # the machine may be busy
 SIZE = 30_000_000  # bytes: more than the buffers of the system take
 
 
 @asynccontextmanager
-async def running(directory: Path, largest: int = 1000, **given: object) -> AsyncIterator[tuple[Recording, int]]:
+async def running(
+    directory: Path, largest: int = 1000, *, websockets: bool = False, **given: object
+) -> AsyncIterator[tuple[Recording, int]]:
     """Record into *directory*; yield the recording and its port."""
     settings = recording_settings({"allow_private": ("127.0.0.1",), "min_free_disk": 0, **given})
     where = socket.create_server(("127.0.0.1", 0))
-    clients = Clients(where, Authority(directory.parent / "ca"), largest)
+    clients = Clients(where, Authority(directory.parent / "ca"), largest, websockets)
     async with open_recording(directory, settings, clients, Opening(False, toml.render(settings), "")) as opened:
         run = asyncio.create_task(opened.run())
         yield opened, where.getsockname()[1]
@@ -222,3 +228,70 @@ async def test_the_database_away_ends_the_recording(tmp_path: Path, monkeypatch:
                 answer = await asked(port, request(server))
                 assert answer.startswith(b"HTTP/1.1 503 ")
                 assert b"is not recorded: crawl.db: disk I/O error" in answer
+
+
+SWITCH = b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+OPEN = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+
+
+@asynccontextmanager
+async def websocket(tmp_path: Path, after: tuple[Piece, ...]) -> AsyncIterator[tuple[Recording, Streams]]:
+    """Open a WebSocket connection to a server that sends *after*, and then hangs. In the end no task is left."""
+    before = asyncio.all_tasks()
+    async with RawServer({"/": Answer((SWITCH, *after), End.HANG)}) as server:
+        async with running(tmp_path / "c", websockets=True) as (opened, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request(server, fields=OPEN))
+            assert await reader.readuntil(b"\r\n\r\n") == SWITCH
+            yield opened, (reader, writer)
+            writer.close()
+        assert asyncio.all_tasks() == before
+    assert [each.response for each in exchanges(tmp_path / "c")] == [SWITCH]
+
+
+@in_a_loop
+async def test_a_websocket_connection_that_is_silent_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket_module, "SILENT", SHORT)
+    async with websocket(tmp_path, (b"word",)) as (opened, (reader, _)):
+        assert await reader.read() == b"word"
+        assert opened.snapshot().passed == PassedOn(1, 0, 0, 4, opened.snapshot().passed.names)
+
+
+@in_a_loop
+async def test_a_server_that_takes_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is slowed down meanwhile: what it has sent beyond the buffers of systems stays with it."""
+    monkeypatch.setattr(websocket_module, "STALLED", SHORT)
+    monkeypatch.setattr(websocket_module, "LINGER", SHORT)
+    over = asyncio.Event()
+
+    async def take_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(SWITCH)
+        await over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(take_nothing, "127.0.0.1", 0, limit=1000)
+    place = server.sockets[0].getsockname()[1]
+    async with server, running(tmp_path / "c", websockets=True) as (opened, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"GET http://127.0.0.1:{place}/ HTTP/1.1\r\nHost: 127.0.0.1:{place}\r\n{OPEN}\r\n"
+        writer.write(head.encode())
+        assert await reader.readuntil(b"\r\n\r\n") == SWITCH
+        writer.write(bytes(SIZE))
+        assert await lost(reader)
+        passed = opened.snapshot().passed
+        assert (passed.open, passed.sent < SIZE) == (0, True)
+        writer.transport.abort()
+        over.set()
+
+
+@in_a_loop
+async def test_a_client_that_takes_nothing_of_a_websocket_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket_module, "STALLED", SHORT)
+    monkeypatch.setattr(websocket_module, "LINGER", SHORT)
+    async with websocket(tmp_path, (bytes(SIZE),)) as (opened, _):
+        while opened.snapshot().passed.open:  # noqa: ASYNC110  as above
+            await asyncio.sleep(0.01)
+        assert opened.snapshot().passed.received < SIZE

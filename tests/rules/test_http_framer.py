@@ -344,3 +344,23 @@ def test_digests_at_once_equal_digests_of_pieces(block: bytes, head: int, chunke
     for at in range(0, len(block), 7):
         digester.feed(block[at : at + 7])
     assert digests_of(algorithm, framing, block) == digester.digests()
+
+
+@pytest.mark.parametrize("step", [1, 7, 1 << 20])
+def test_what_another_protocol_says_is_kept_whole(step: int) -> None:
+    head, said = b"HTTP/1.1 101 Fine\r\nUpgrade: WebSocket\r\n\r\n", bytes(range(256)) * 300
+    framer, block = Framer(upgrade="websocket"), b""
+    for at in range(0, len(head + said), step):
+        block += framer.feed((head + said)[at : at + step])
+    assert (block, framer.early, framer.surplus) == (head, said, b"")
+    assert framer.framing is not None
+    assert (framer.upgraded, framer.done, framer.reusable, framer.framing.faults) == (True, True, False, ())
+
+
+@pytest.mark.parametrize("named", [b"", b"Upgrade: h2c\r\n"])
+def test_another_protocol_than_the_one_asked_for_is_none(named: bytes) -> None:
+    framer = Framer(upgrade="websocket")
+    framer.feed(b"HTTP/1.1 101 Fine\r\n" + named + b"\r\nsaid")
+    assert framer.framing is not None
+    assert (framer.upgraded, framer.early, framer.surplus) == (False, b"", b"said")
+    assert framer.framing.faults == ("unasked-upgrade",)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archiver.ask import opens_websocket
 from archiver.http.request_head import (
     MOST_FIELDS,
     RequestFault,
@@ -13,6 +14,7 @@ from archiver.http.request_head import (
     split_absolute,
 )
 
+OPEN = b"Connection: keep-alive, Upgrade, X-Once\r\nUpgrade: WebSocket\r\nX-Once: 1\r\n"
 LINE = b"GET http://example.org/a HTTP/1.1\r\n"
 HOST = b"Host: example.org\r\n"
 
@@ -187,3 +189,30 @@ def test_headers_of_no_special_meaning_reach_the_server_unchanged(fields: list[t
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields).encode("latin-1")
     sent = read_request(LINE + HOST + lines + b"\r\n").for_server("/a", 0)
     assert sent == b"GET /a HTTP/1.1\r\n" + HOST + lines + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "opens"),
+    [
+        (LINE + HOST + OPEN + b"\r\n", True),
+        (LINE + HOST + OPEN.replace(b"Upgrade, ", b"") + b"\r\n", False),
+        (LINE + HOST + OPEN.replace(b"WebSocket", b"websocket, h2c") + b"\r\n", False),
+        (LINE + HOST + OPEN + b"Upgrade: websocket\r\n\r\n", False),
+        (LINE + HOST + OPEN + b"Content-Length: 1\r\n\r\n", False),
+        (LINE.replace(b"1.1", b"1.0") + HOST + OPEN + b"\r\n", False),
+        (LINE.replace(b"GET", b"POST") + HOST + OPEN + b"\r\n", False),
+    ],
+)
+def test_a_websocket_connection_begins_as_the_standard_says(head: bytes, opens: bool) -> None:  # noqa: FBT001
+    assert read_request(head).opens_websocket is opens
+
+
+def test_the_server_sees_the_wish_for_a_websocket_connection() -> None:
+    head = LINE + HOST + OPEN + b"Proxy-Authorization: Basic x\r\nSec-WebSocket-Key: a \r\n\r\n"
+    sent = read_request(head).for_websocket("/a")
+    assert sent == (
+        b"GET /a HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: a \r\n\r\n"
+    )
+    assert opens_websocket(sent.partition(b"\r\n\r\n")[0])
+    assert not opens_websocket(LINE + HOST + b"X: upgrade: websocket")
+    assert not opens_websocket(b"POST /a HTTP/1.1\r\n" + HOST + b"Upgrade: websocket")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from archiver.cli.options import define_command, json_option, profile_option
 from archiver.cli.terminal import result
@@ -24,9 +25,10 @@ def _config(directory: Path | None, profile: str | None, *, every: bool, as_json
     from archiver.model import ExitCode
 
     known: dict[str, SettingOrigin]
+    context = click.get_current_context()
     if directory is None:
         settings, known = _next(profile)
-    elif profile is not None:
+    elif profile is not None and context.get_parameter_source("profile") is ParameterSource.COMMANDLINE:
         raise ConfigError("--profile is for new crawls; leave out DIR to see the settings of the next one")
     else:
         layout = Layout(directory)

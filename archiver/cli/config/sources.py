@@ -1,5 +1,6 @@
 """Where the settings of a new crawl come from, and whether a crawl can use them."""
 
+import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -9,13 +10,15 @@ from typing import Any
 from archiver import url
 from archiver.cli.config.named_files import with_file_paths
 from archiver.cli.config.seeds import read_seeds
+from archiver.cli.options import given_settings, verbosity
+from archiver.cli.terminal import complain, say
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout
 from archiver.collection.settings_file import read_settings, settings_text
 from archiver.config.addresses import LOCAL_KEYS
 from archiver.config.fetch_settings import NetworkSettings, TlsSettings
-from archiver.config.profiles import Source, from_environment, layered, profile
+from archiver.config.profiles import VARIABLE, Source, from_environment, layered, misspelt, profile
 from archiver.config.seeds import combine_seed_settings, conflict
 from archiver.config.settings import Settings, SettingsByHost, all_values_of, replaced_values, with_values
 from archiver.config.tls import TLS_KEYS
@@ -45,6 +48,20 @@ class GivenSettings:
         if self.config is not None:
             sources.append(Source.of(read_settings(self.config), f"--config {self.config}"))
         return layered((*sources, self.now()))
+
+
+def given_by_user(rest: dict[str, Any], keys: Container[str] | None = None) -> GivenSettings:
+    """Return the settings that options and environment variables give; with *keys*, of the variables only these.
+
+    Says which variables count, and which ones are misspelt.
+    """
+    variables = {name: value for name, value in os.environ.items() if name.startswith(VARIABLE)}
+    if verbosity(rest) >= 0:
+        for name, meant in misspelt(variables):
+            complain(f"{name} is not a setting and is ignored; did you mean {meant}?")
+        if found := sorted(from_environment(variables, keys).origins.values()):
+            say(f"archiver: settings of environment variables: {', '.join(found)}")
+    return GivenSettings(given_settings(rest), rest.get("config"), rest.get("profile"), variables, keys)
 
 
 def user_folder() -> Path | None:

@@ -1,42 +1,32 @@
 """`archiver record`: run the proxy until Ctrl+C, and show what it has recorded."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from archiver.cli.options import (
     define_command,
-    given_settings,
     output_option,
+    profile_option,
     setting_options,
     verbosity,
     verbosity_options,
 )
+from archiver.cli.record.settings import APPLICABLE, OPTIONS
 from archiver.cli.terminal import log_to_stderr, result, say
+from archiver.cli.watch.beside import served, watch_options, watch_request
+from archiver.cli.watch.metrics import metrics_options, metrics_request, metrics_served
 from archiver.config.option_types import SIZE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 
 if TYPE_CHECKING:
-    from archiver.config.settings import Settings
-    from archiver.crawl.build import Opening
     from archiver.crawl.record.authority import Authority
 
 PORT = 8088
 LARGEST_REQUEST = 100 * 10**6  # bytes of a body
-SETTINGS = frozenset(
-    (
-        *("allow-private", "insecure-secrets", "proxy", "timeout", "max-response-size", "max-unstated-size"),
-        *("resolve", "dns-server", "source-address", "ip-version"),
-        *("dns-timeout", "connect-timeout", "first-byte-timeout", "max-response-time"),
-        *("ca-file", "system-ca", "client-cert", "tls-min", "tls-max"),
-        *("min-free-disk", "drain-timeout"),
-        *("warc-prefix", "warc-size", "metadata-warc", "digest", "operator", "description"),
-        *("dedup", "dedup-min-size", "dedup-from"),
-    )
-)
 
 
 def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCode:
@@ -48,21 +38,29 @@ def record(output: Path | None, port: int, address: str, **rest: Any) -> ExitCod
         return ExitCode.DONE
     if output is None:
         raise ConfigError("-o is missing: name the collection to record into, for example: archiver record -o DIR")
+    from archiver.cli.config.sources import given_by_user
     from archiver.cli.directory import make_directory
+    from archiver.cli.record.logins import RecordingLogins
+    from archiver.cli.record.prepare import prepare_recording
     from archiver.cli.record.running import listening, run_recording
     from archiver.crawl.record.recording import Clients
+    from archiver.tools.watch.users import read_users
 
-    settings, opening = _prepared(output, given_settings(rest))
+    watch, metrics = watch_request(rest), metrics_request(rest)
+    prepared = prepare_recording(output, given_by_user(rest, APPLICABLE), is_named=_is_named)
     level = verbosity(rest)
     if level > 0:
         log_to_stderr(debug=level > 1)
-    with listening(address, port) as where:
+    users = None if rest["users"] is None else read_users(rest["users"])
+    logins = None if users is None else RecordingLogins(users)
+    with listening(address, port, users) as where:
         new = not output.exists()
         make_directory(output)
         if new:
             output.chmod(0o700)
-        clients = Clients(where, authority, rest["max_request_size"])
-        return run_recording(output, settings, clients, opening, level)
+        clients = Clients(where, authority, rest["max_request_size"], rest["websockets"] == "pass", logins)
+        with served(output, watch), metrics_served(output, metrics, quiet=level < 0):
+            return run_recording(output, prepared, clients, level)
 
 
 def _authority(folder: Path | None, output: Path | None) -> "Authority":
@@ -78,47 +76,9 @@ def _authority(folder: Path | None, output: Path | None) -> "Authority":
     return Authority(folder)
 
 
-def _prepared(directory: Path, given: dict[str, Any]) -> tuple["Settings", "Opening"]:
-    """Return the settings of the recording in *directory*, and how it is opened. Nothing is written yet."""
-    from archiver.cli.config.named_files import check_named_files
-    from archiver.cli.config.sources import (
-        check_disk_space,
-        check_network_choices,
-        check_proxies,
-        check_secrets,
-        with_absolute_paths,
-    )
-    from archiver.cli.directory import check_free, check_resumable
-    from archiver.collection.layout import Layout, holds_crawl
-    from archiver.collection.settings_file import settings_text
-    from archiver.config import toml
-    from archiver.crawl.build import Opening
-    from archiver.crawl.record.recording import recording_settings
-
-    read, before, layout = "", {}, Layout(directory)
-    there = directory.is_dir() and holds_crawl(directory)
-    if there:
-        check_resumable(directory)
-        read = settings_text(layout.settings)
-        before = toml.parse(read, str(layout.settings))
-        if not before.get("recording"):
-            name = quote(str(directory))
-            raise ConfigError(
-                f"{directory} holds a crawl, and a recording needs a collection of its own: choose another directory "
-                f"with -o; archiver replay {name} DIR serves both as one"
-            )
-    else:
-        check_free(directory)
-    settings = recording_settings({**before, **given})
-    check_proxies(settings)
-    check_network_choices(settings)
-    if there:
-        check_named_files(directory, settings, given, trusted=False)
-    settings = with_absolute_paths(settings, directory)
-    check_disk_space(directory, settings)
-    check_secrets(settings)
-    text = toml.render(settings) if given or not there else ""
-    return settings, Opening(there and layout.has_frontier(), text, read)
+def _is_named(option: str) -> bool:
+    """Return True if *option* was given on the command line."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def _size(text: str) -> int:
@@ -148,10 +108,17 @@ COMMAND = define_command(
             help=f"Listen on port N; 0 picks a free one. [default: {PORT}]",
         ),
         click.Option(
-            ["--host", "address"],
+            ["--listen", "address"],
             default="127.0.0.1",
             metavar="ADDRESS",
-            help="Listen on this address of this machine: 127.0.0.1 or ::1. [default: 127.0.0.1]",
+            help="Listen on this address. One that other machines can reach needs --users. [default: 127.0.0.1]",
+        ),
+        click.Option(
+            ["--users"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Ask for a name and a password of this file, of someone who may give orders: see archiver watch "
+            "--add-user.",
         ),
         click.Option(
             ["--ca"],
@@ -167,10 +134,27 @@ COMMAND = define_command(
             metavar="SIZE",
             help="Refuse a request whose body is longer. [default: 100MB]",
         ),
-        *setting_options(SETTINGS),
+        click.Option(
+            ["--websockets"],
+            type=click.Choice(["refuse", "pass"]),
+            default="refuse",
+            help="Refuse WebSocket connections, or pass them on: then only their handshakes are recorded. "
+            "[default: refuse]",
+        ),
+        click.Option(
+            ["--config"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Read the settings of a new recording from a file such as crawl.toml. Options override it.",
+        ),
+        profile_option(),
+        *setting_options(OPTIONS),
         *verbosity_options(),
+        *watch_options(),
+        *metrics_options(),
     ],
     ("archiver record -o visit", "then set 127.0.0.1:8088 as the proxy of a browser"),
     ("archiver record -o visit --allow-private wiki.intranet", "record a host of your own network"),
+    ("archiver record -o visit --watch 8085", "see in another browser what is recorded"),
     ("archiver record --print-ca", "the certificate to import into the browser"),
 )

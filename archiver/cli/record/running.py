@@ -12,12 +12,13 @@ from shlex import quote
 from typing import TextIO
 
 from archiver.cli.progress import beside
+from archiver.cli.record.prepare import PreparedRecording
 from archiver.cli.runner import StopSignals, handle_signals
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.settings_file import put_origins
 from archiver.config.settings import Settings
-from archiver.crawl.build import Opening
 from archiver.crawl.crawler_process import event_loop
 from archiver.crawl.metadata_warc import stored
 from archiver.crawl.record.recording import Clients, Recording, RecordingState, open_recording
@@ -26,26 +27,30 @@ from archiver.humanize import count, duration, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import files
 from archiver.tools.report.report import FinishedRun, read_summary
+from archiver.tools.watch.users import Users
 
 BACKLOG = 100  # clients that wait to be accepted
 PERIOD = 0.5  # seconds between two looks at the recording
 LINE_EVERY = 10.0  # seconds between two lines in a pipe
 URL_WIDTH = 60
+LONGEST_LINE = 4000  # characters of a line that names URLs
 SILENT = -1  # below it, print errors only
 ERASE = "\x1b[K"  # erases the rest of the line
 
 
-def listening(address: str, port: int) -> socket.socket:
-    """Return a socket for clients on this machine only. The proxy asks for no password, so others may not use it."""
+def listening(address: str, port: int, users: Users | None) -> socket.socket:
+    """Return a socket for clients. Where other machines reach it, *users* say who may ask."""
     name = "127.0.0.1" if address == "localhost" else address.strip("[]")
     try:
         is_local = ip_address(name).is_loopback
     except ValueError:
-        is_local = False
-    if not is_local:
         raise ConfigError(
-            f"--host {printable(address, 100)}: the proxy serves this machine only (127.0.0.1, ::1 or localhost), for "
-            "others could reach any site through it; to use it from elsewhere: ssh -L"
+            f"--listen {printable(address, 100)}: write an IP address of this machine, such as 127.0.0.1 or 0.0.0.0"
+        ) from None
+    if not is_local and users is None:
+        raise ConfigError(
+            f"--listen {printable(address, 100)}: other machines can reach it, so name who may record with --users "
+            "FILE; archiver watch --users FILE --add-user NAME makes a file of users"
         )
     where = socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET)
     try:
@@ -55,18 +60,21 @@ def listening(address: str, port: int) -> socket.socket:
     except OSError as error:
         where.close()
         raise ConfigError(
-            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or 0 for a free one"
+            f"port {port} of {name} cannot be used: {os.strerror(error.errno or 0)}; choose another with --port, or 0 "
+            "for a free one"
         ) from None
     return where
 
 
-def run_recording(directory: Path, settings: Settings, clients: Clients, opening: Opening, verbosity: int) -> ExitCode:
+def run_recording(directory: Path, prepared: PreparedRecording, clients: Clients, verbosity: int) -> ExitCode:
     """Record until a signal comes, then write the reports and print what was recorded."""
-    quiet = verbosity < 0
+    quiet, settings = verbosity < 0, prepared.settings
 
     async def run(stop: StopSignals) -> ExitCode:
         with handle_signals(stop):
-            async with open_recording(directory, settings, clients, opening) as recording:
+            async with open_recording(directory, settings, clients, prepared.opening) as recording:
+                if prepared.origins is not None:  # the directory is locked now
+                    put_origins(Layout(directory), prepared.origins)
                 clients.where.listen(BACKLOG)
                 _tell(directory, clients, quiet=quiet)
                 stopping = asyncio.create_task(stop.stop(recording))
@@ -92,6 +100,8 @@ def _tell(directory: Path, clients: Clients, *, quiet: bool) -> None:
     if quiet:
         return
     say(f"archiver: recording into {directory}; set {shown} as the proxy for HTTP and HTTPS; Ctrl+C ends it")
+    if clients.logins is not None:
+        say("archiver: clients must log in; their password crosses the network in the clear, so use one for this only")
     say(f"archiver: for HTTPS, let the client trust {clients.authority.certificate}; its key stays in that folder")
 
 
@@ -114,6 +124,8 @@ def _finish(directory: Path, settings: Settings, ended: tuple[ExitCode, Recordin
     answers = f"{count(so_far.recorded, 'answer')}, {volume(so_far.received)}"
     failed = f"; {count(so_far.failed, 'request')} without an answer" if so_far.failed else ""
     cut = "; requests under way were cut, and are not recorded" if code is ExitCode.STOPPED else ""
+    if last.passed.text:
+        complain(printable(last.passed.text, LONGEST_LINE))
     say(f"archiver: recorded {answers}{failed}{cut}; to view it: archiver replay {quote(str(directory))}")
     return code
 
@@ -147,6 +159,7 @@ def progress_line(state: RecordingState) -> str:
         *([f"{so_far.failed} failed"] if so_far.failed else ()),
         f"{state.active} active",
         volume(so_far.received),
+        *([f"{count(state.passed.open, 'WebSocket')} not recorded"] if state.passed.open else ()),
         *([printable(so_far.last, URL_WIDTH)] if so_far.last else ()),
     ]
     return " · ".join(parts)

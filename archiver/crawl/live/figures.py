@@ -30,6 +30,18 @@ class Shown(Protocol):
         """Return it as it is now; with *hosts* also the busiest hosts, which takes a look at all of them."""
 
 
+class CommitLag:
+    """Measures for how long answers have waited without a commit, as far as someone looks."""
+
+    def __init__(self) -> None:
+        self._since = 0.0  # when answers began to wait; 0: none waits
+
+    def seconds(self, now: float, unwritten: int, last_commit: float) -> float:
+        """Return it, if *unwritten* answers wait *now*."""
+        self._since = (self._since or now) if unwritten else 0.0
+        return max(0.0, now - max(self._since, last_commit)) if unwritten else 0.0
+
+
 class CrawlFigures:
     """Describes one crawler."""
 
@@ -53,7 +65,7 @@ class CrawlFigures:
         self._states = HostStates()
         self._waits: dict[str, float] = {}
         self._waiting_for = ""
-        self._behind_since = 0.0  # when answers began to wait for a commit, as far as we have looked; 0: none waits
+        self._lag = CommitLag()
 
     def live(self, loop_lag: float) -> Live:
         """Return the crawl as it is now; *loop_lag*: longest delay of its event loop in the last second."""
@@ -61,8 +73,6 @@ class CrawlFigures:
         if now >= self._look_at:
             self._look(now)
         shown, tally = self._crawl.snapshot(hosts=False), self._committer.tally
-        self._behind_since = (self._behind_since or now) if shown.unwritten else 0.0
-        lag = now - max(self._behind_since, tally.last_commit) if shown.unwritten else 0.0
         return replace(
             of_snapshot(shown),
             waiting_for=shown.waiting_for or (self._waiting_for if shown.state == "waiting" else ""),
@@ -72,7 +82,7 @@ class CrawlFigures:
             spool_bytes=self._spool.held,
             loop_lag=loop_lag,
             rss=memory_used(),
-            commit_lag=max(0.0, lag),
+            commit_lag=self._lag.seconds(now, shown.unwritten, tally.last_commit),
             last_commit=tally.last_commit,
             network_lost=self._network.lost,
             total=tally.frozen(),

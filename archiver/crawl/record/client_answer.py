@@ -13,14 +13,17 @@ from archiver.http.request_head import head_for_client
 from archiver.humanize import printable
 from archiver.model import Exchange, Framing
 
+SWITCHING = 101
 STALLED = 30.0  # seconds in which a client must take a megabyte; servers wait for us about that long
 SHOWN = 200  # characters of a URL
 REASONS = {
     400: "Bad Request",
     403: "Forbidden",
+    407: "Proxy Authentication Required",
     408: "Request Timeout",
     413: "Content Too Large",
     414: "URI Too Long",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     501: "Not Implemented",
     502: "Bad Gateway",
@@ -35,9 +38,10 @@ log = logging.getLogger(__name__)
 def own_answer(status: int, text: str, *, bodyless: bool = False) -> bytes:
     """Return an answer of the proxy itself, which is one line; the connection ends with it."""
     body = f"archiver record: {printable(text, 1000)}\n".encode()
+    challenge = 'Proxy-Authenticate: Basic realm="archiver record", charset="UTF-8"\r\n' if status == 407 else ""
     head = (
         f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\n{challenge}X-Content-Type-Options: nosniff\r\n"
         "Connection: close\r\n\r\n"
     )
     return head.encode() + (b"" if bodyless else body)
@@ -56,6 +60,11 @@ class ClientAnswer:
         self._sent = False  # the client has got a part of it
         self._held = b""  # what the client gets when all is stored
         self._left = False  # the client gets no more
+        self._changes = False
+
+    def change_protocol(self) -> None:
+        """If the server agrees to change the protocol, the client gets its answer as it is."""
+        self._changes = True
 
     async def hear(self, framing: Framing, piece: bytes, last: bool) -> bool:  # noqa: FBT001  as `Hear` has it
         """Pass a *piece* on, unless it is the *last*; return False if the client has left.
@@ -99,6 +108,8 @@ class ClientAnswer:
 
     def _begun(self, framing: Framing, piece: bytes) -> bytes:
         """Return the first *piece*, which holds the head, as the client gets it."""
+        if self._changes and framing.status == SWITCHING and not framing.faults:
+            return piece
         bodyless = self._method == "HEAD" or framing.status in BODYLESS
         stated = framing.first("content-length") is not None
         ends = bodyless or framing.chunked != stated  # with both, another reader may see another end

@@ -38,6 +38,12 @@ class ClientLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     @property
+    def address(self) -> str:
+        """The network address of the client; "" if it has left."""
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(name[0]) if name else ""
+
+    @property
     def lost(self) -> bool:
         """True if nothing reaches the client any more."""
         return self._lost or self._transport is None or self._transport.is_closing()

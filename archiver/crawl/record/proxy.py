@@ -11,15 +11,16 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from archiver import url
 from archiver.crawl.record.authority import Authority
 from archiver.crawl.record.client_answer import ClientAnswer, own_answer
 from archiver.crawl.record.client_link import ClientLink
 from archiver.crawl.record.recorder import Recorder
+from archiver.crawl.record.websocket import PROTOCOL, PassedConnection, PassedOn
 from archiver.errors import ArchiveError
 from archiver.fetch.client import ClientRequest
 from archiver.fetch.spool import FileBlock, MemoryBlock, Spool, Spooling
@@ -43,6 +44,7 @@ LEAST_RATE = 1024.0  # … and bytes a second on average
 LINGER = 1.0  # seconds for the rest of a refused request: if we closed at once, the client might not see why
 PIECE = 64 << 10
 MOST_WARNED = 1000
+OF_STRANGERS = frozenset((407, 429))  # answers that anyone can cause, as often as they like
 HANDSHAKE = 0x16  # the first byte of TLS
 LEFT_EARLY = "the client left before the body was complete"
 UNFRAMED = Framing(0, 0, chunked=False, media_type="", fields=())  # of a body alone
@@ -54,12 +56,28 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 log = logging.getLogger(__name__)
 
 
+class LoginRefusal(NamedTuple):
+    """The answer to a client that may not use the proxy."""
+
+    status: int
+    reason: str
+
+
+class ClientLogins(Protocol):
+    """Decides who may use the proxy."""
+
+    async def refusal(self, login: str, address: str) -> LoginRefusal | None:
+        """Return why a request from *address* with this Proxy-Authorization is refused; None if it is not."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
     """The limits on what clients may do."""
 
     connections: int
     body: int  # bytes of the body of a request
+    websockets: bool = False  # WebSocket connections are passed on, and not refused
+    logins: ClientLogins | None = None  # None: anyone who reaches the proxy may use it
 
 
 class _Target(NamedTuple):
@@ -86,6 +104,7 @@ class RecordingProxy:
         self._quiet = asyncio.Event()  # no client is left
         self._warned: set[str] = set()
         self._turned_away = 0  # clients that are told that there are too many
+        self.passed = PassedOn()
 
     @property
     def active(self) -> int:
@@ -123,7 +142,8 @@ class RecordingProxy:
         try:
             await self._requests(link, "")
         except RequestFault as fault:
-            log.warning("a request is refused: %s", fault.reason)
+            level = logging.DEBUG if fault.status in OF_STRANGERS else logging.WARNING
+            log.log(level, "a request of %s is refused: %s", link.address, fault.reason)
             await link.refuse(own_answer(fault.status, fault.reason), LINGER)
         except TimeoutError:
             await link.refuse(own_answer(408, "the request did not come in time"), LINGER)
@@ -165,6 +185,8 @@ class RecordingProxy:
             if not head:
                 return
             request = read_request(head)
+            if not tunnel:  # a tunnel has had its login
+                await self._check_login(link, request)
             if request.method == CONNECT and not tunnel:
                 await self._tunnel(link, request)
                 return
@@ -174,6 +196,15 @@ class RecordingProxy:
                     return
             finally:
                 self._busy.discard(link)
+
+    async def _check_login(self, link: ClientLink, request: RequestHead) -> None:
+        """Refuse a client that may not use the proxy. Its login is in no record and in no log."""
+        if self._limits.logins is None:
+            return
+        logins = request.all("proxy-authorization")
+        refusal = await self._limits.logins.refusal(logins[0] if len(logins) == 1 else "", link.address)
+        if refusal is not None:
+            raise RequestFault(*refusal)
 
     async def _tunnel(self, link: ClientLink, request: RequestHead) -> None:
         """Answer what the client sends in the tunnel for which it has asked."""
@@ -223,6 +254,9 @@ class RecordingProxy:
             raise RequestFault(503, why)
         if request.expects_continue:
             link.write(_CONTINUE)
+        if request.upgrade.startswith(PROTOCOL):
+            await self._pass_websocket(link, request, target)
+            return False
         body = await self._body(link, request, target.address)
         head = request.for_server(target.path, body.length)
         small = isinstance(body, MemoryBlock)
@@ -234,14 +268,39 @@ class RecordingProxy:
         )
         return await self._recorder.record(asked, answer)
 
+    async def _pass_websocket(self, link: ClientLink, request: RequestHead, target: _Target) -> None:
+        """Have the handshake recorded, and pass on what is said then."""
+        address = target.address
+        asked = ClientRequest(address, request.method, request.for_websocket(target.path), None, self._port)
+        answer = ClientAnswer(link, address, request.method, persistent=not self._draining)
+        async with AsyncExitStack() as stack:
+            opened = await self._recorder.open_websocket(stack, asked, answer)
+            if opened is None or opened.wire is None or self._draining:
+                return
+            self._busy.discard(link)  # the request is recorded, and the end of the recording does not wait for the rest
+            self._warn_once(address, "a WebSocket connection is passed on; only its handshake is recorded")
+            self.passed.begin(address)
+            connection = PassedConnection(link, opened.wire, self.passed)
+            try:
+                await connection.run(opened.early)
+            finally:
+                self.passed.open -= 1
+                log.info("%s: %s", address, connection.ending)
+
+    def _warn_once(self, address: str, text: str) -> None:
+        """Say *text* once of *address*."""
+        if address not in self._warned and len(self._warned) < MOST_WARNED:
+            self._warned.add(address)
+            log.warning("%s: %s", address, text)
+
     def _check(self, request: RequestHead, target: _Target) -> None:
         """Refuse what is not recorded."""
-        if request.upgrade.startswith("websocket"):
-            reason = "WebSocket connections are not recorded, so they are refused"
-            if target.address not in self._warned and len(self._warned) < MOST_WARNED:
-                self._warned.add(target.address)
-                log.warning("%s: %s", target.address, reason)
+        if request.upgrade.startswith(PROTOCOL) and not self._limits.websockets:
+            reason = "WebSocket connections are not recorded, so they are refused; --websockets pass passes them on"
+            self._warn_once(target.address, reason)
             raise RequestFault(501, f"{target.address}: {reason}")
+        if request.upgrade.startswith(PROTOCOL) and not request.opens_websocket:
+            raise RequestFault(400, f"{target.address}: a WebSocket connection begins with a GET of HTTP/1.1")
         if request.method not in METHODS:
             raise RequestFault(501, f"requests with the method {request.method} are not recorded")
         if port := url.blocked_port(target.address):

@@ -9,21 +9,25 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from archiver.ask import ASKED_BY_CLIENT, GET
+from archiver.ask import ASKED_BY_CLIENT, GET, opens_websocket
 from archiver.clock import Clock
 from archiver.collection.disk_space import LOOK_EVERY, DiskSpace
 from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import FLUSH_AFTER, LARGE, LONGEST_BATCH
+from archiver.crawl.live.tally import CommitTally
 from archiver.crawl.record.client_answer import ClientAnswer
+from archiver.crawl.record.websocket import PROTOCOL, REMARK
+from archiver.crawl.stats import Counters
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
 from archiver.extract.exchange import PAGES
-from archiver.fetch.client import ClientRequest, Fetcher
+from archiver.fetch.client import ClientRequest, Fetcher, Upgrade
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.model import Block, Claim, Exchange, Hop, Links
+from archiver.model import Block, Claim, Exchange, Hop, Links, Truncation
 from archiver.policy import scope
 from archiver.warc.post_keys import MAX_BODY, recorded_ask, recorded_url
 
@@ -79,7 +83,9 @@ class Recorder:
         clock: Clock,
     ) -> None:
         """*writers*: the quick one, and the one for large responses."""
-        self.so_far = RecordedSoFar()
+        self.tally = CommitTally()
+        self.counters = Counters(clock.now())
+        self.unwritten = 0  # exchanges that are not committed yet
         self.failure: ArchiveError | None = None  # of our storage; nothing can be recorded any more
         self.over = asyncio.Event()  # there was a failure, or someone has ended the recording
         self._fetcher = fetcher
@@ -88,7 +94,15 @@ class Recorder:
         self._space = space
         self._clock = clock
         self._looked, self._shortage = float("-inf"), ""
+        self._last = ""  # the URL that was recorded last
         self._closing = False
+
+    @property
+    def so_far(self) -> RecordedSoFar:
+        """What this run has brought."""
+        total = self.tally.frozen()
+        results = total.results
+        return RecordedSoFar(results.get("archived", 0), results.get("failed", 0), total.received, self._last)
 
     def unfit(self) -> str:
         """Return why nothing can be recorded now; "" if it can."""
@@ -117,6 +131,27 @@ class Recorder:
         claim = _claim(asked, exchange.framing.media_type)
         return await self._store(Visited(claim, exchange, links=Links(), upload=asked.upload), exchange, answer)
 
+    async def open_websocket(self, stack: AsyncExitStack, asked: ClientRequest, answer: ClientAnswer) -> Upgrade | None:
+        """Record the handshake that a client has *asked* for, and open the connection until *stack* ends.
+
+        Return None if there is none; then the client has got the answer of the server, or the reason.
+        """
+        answer.change_protocol()
+        claim = _claim(asked)
+        try:
+            opened = await stack.enter_async_context(self._fetcher.upgrade(asked, answer.hear, PROTOCOL))
+        except FetchError as error:
+            await self._failed(claim, error, answer)
+            return None
+        except ArchiveError as error:  # of the spool
+            self._say_lost(asked.address, error, answer)
+            return None
+        exchange = replace(opened.exchange, notes=(*opened.exchange.notes, ASKED_BY_CLIENT))
+        if opened.wire is not None:
+            exchange = replace(exchange, notes=(*exchange.notes, REMARK), truncated=Truncation.UNSPECIFIED)
+        stored = await self._store(Visited(claim, exchange, links=Links()), exchange, answer)
+        return opened if stored and opened.wire is not None else None
+
     async def _store(self, visited: Visited, exchange: Exchange, answer: ClientAnswer) -> bool:
         address, framing = visited.claim.target, exchange.framing
         if not answer.heard and framing.status:
@@ -126,10 +161,8 @@ class Recorder:
         except ArchiveError as error:
             self._say_lost(address, error, answer)
             return False
-        self.so_far = RecordedSoFar(
-            self.so_far.recorded + 1, self.so_far.failed, self.so_far.received + exchange.response.length, address
-        )
-        if exchange.truncated is not None or not framing.status:
+        self._last = address
+        if (exchange.truncated is not None and REMARK not in exchange.notes) or not framing.status:
             why = f"cut ({exchange.truncated.value})" if exchange.truncated else "not HTTP"
             log.warning("%s: the answer of the server is %s, and recorded as it came", address[:SHOWN], why)
             answer.fail(BAD_GATEWAY, f"{address}: the answer of the server is {why}; it is recorded as it came")
@@ -140,7 +173,6 @@ class Recorder:
         """Settle *claim*, which got no answer, and say so."""
         text = f"{claim.target}: {error.failure.value}: {error.reason}"
         log.warning("%s", text)
-        self.so_far = self.so_far._replace(failed=self.so_far.failed + 1)
         status = GATEWAY_TIMEOUT if error.failure is Failure.TIMEOUT else BAD_GATEWAY
         try:
             await self._put(Visited(claim, error=error))
@@ -165,7 +197,12 @@ class Recorder:
         stored = asyncio.get_running_loop().create_future()
         queue.waiting.append(_Pending(visited, stored))
         queue.arrived.set()
+        self.unwritten += 1
+        stored.add_done_callback(self._written)
         await asyncio.shield(stored)
+
+    def _written(self, _: "asyncio.Future[None]") -> None:
+        self.unwritten -= 1
 
     async def commit(self) -> None:
         """Commit what is put, until `close` is called and nothing is left. A fault of the storage ends it too."""
@@ -214,6 +251,7 @@ class Recorder:
 
         Rows come after the records: if the process ends in between, recovery finds the visits and makes the rows.
         """
+        chosen = self._clock.now()
         stored = await writer.store(batch)
         assert not stored.slow
         assert not stored.left
@@ -222,6 +260,10 @@ class Recorder:
         rows = await self._frontier.record_visits(bare)
         settlements = [each._replace(claim=row) for each, row in zip(stored.settlements, rows, strict=True)]
         await self._frontier.settle(settlements, stored.files, resources=stored.resources)
+        now = self._clock.now()
+        self.tally.committed(chosen, now, settlements, stored.files)
+        for each in settlements:
+            self.counters.visited(now, 0 if each.capture is None else each.capture.received)
 
 
 def _give_up(batch: Sequence[_Pending], error: ArchiveError) -> None:
@@ -240,7 +282,8 @@ def _close(block: Block | None) -> None:
 def _claim(asked: ClientRequest, media_type: str = "") -> Claim:
     """Return the claim of a request. A page is a beginning, because a person led to it; all else belongs to a page."""
     sent = asked.request + (b"" if asked.upload is None else asked.upload.head(MAX_BODY))
-    ask = None if asked.method == GET else recorded_ask(asked.address, sent)
+    is_get = asked.method == GET and not opens_websocket(asked.request.partition(b"\r\n\r\n")[0])
+    ask = None if is_get else recorded_ask(asked.address, sent)
     address = asked.address if ask is None else recorded_url(ask)
     hop, path = (Hop.LINK, "") if _is_page(asked, media_type) else (Hop.REQUISITE, Hop.REQUISITE.value)
     return Claim(0, address, 0, hop, path, 0, 0, 0, priority=scope.priority(path, 0), ask=ask)

@@ -240,7 +240,7 @@ _UNINDEXED = """
       AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
       AND NOT EXISTS (
         SELECT 1 FROM records AS asked WHERE asked.type = 'request'
-        AND asked.mime IN ('HEAD', 'OPTIONS', 'DELETE', 'PATCH')
+        AND asked.mime IN ('HEAD', 'OPTIONS', 'DELETE', 'PATCH', 'WEBSOCKET')
         AND (asked.concurrent = placed.id AND asked.concurrent <> '' OR asked.id = placed.concurrent))
 """  # responses that are not those to GET are not indexed
 

@@ -13,6 +13,7 @@ from datetime import date, time
 from functools import lru_cache
 from ipaddress import ip_address
 
+from archiver.ask import WEBSOCKET, opens_websocket
 from archiver.http import Dechunker, read_head
 from archiver.http.head import MAX_HEAD, head_end, leading_blank, may_be_head, read_message
 from archiver.model import Framing
@@ -132,7 +133,7 @@ def _request_framing(head: bytes, end: int) -> Framing:
     line = head.find(b"\n", 0, length)
     fields = head[line + 1 : length] if line >= 0 else b""
     coded = b"transfer-encoding" in fields.lower()  # else it cannot be chunked
-    method = head[:32].split(maxsplit=1)
+    method = [WEBSOCKET.encode()] if opens_websocket(head[:length]) else head[:32].split(maxsplit=1)
     return Framing(
         status=0,
         head_length=length,

@@ -200,8 +200,9 @@ class Room:
     async def _details(self, request: web.Request) -> web.Response:
         self._session(request)
         crawl = await self._crawl(request)
-        more = {"report": True, "replay": self._serving.replay or None, "verbs": [verb.value for verb in Verb]}
-        return _answer({**await crawl.details(), **more})
+        found = await crawl.details()
+        verbs = [] if found["recording"] else [verb.value for verb in Verb]  # a recording has no queue
+        return _answer({**found, "report": True, "replay": self._serving.replay or None, "verbs": verbs})
 
     async def _rows(self, request: web.Request) -> web.Response:
         self._session(request)

@@ -116,8 +116,13 @@ class WatchedCrawl:
 
     def _verdict(self, db: Reader) -> Json:
         found = verdict.read_verdict(db, totals.seeds(db))
+        changeable = not self.named.is_recording
         rows = [
-            {"name": each.topic, "text": shown(each.message), "command": self._command(each.command)}
+            {
+                "name": each.topic,
+                "text": shown(each.message),
+                "command": self._command(each.command) if changeable else "",
+            }
             for each in found.findings
         ]
         return {"trouble": found.trouble, "findings": rows}
@@ -146,11 +151,13 @@ class WatchedCrawl:
 
     def _details(self, db: Reader) -> Json:
         running = self.named.holder(db) is not None  # read first: a run that has ended by now is in the database
+        recording, ended = self.named.is_recording, verdict.ending(outcomes.last(db))
         return {
             "counts": reading.counts(db),
             "running": running,
-            "ending": "the crawl is running" if running else shown(verdict.ending(outcomes.last(db))),
+            "ending": f"the {'recording' if recording else 'crawl'} is running" if running else shown(ended),
             "paused": is_paused(db),
+            "recording": recording,
             "settings": reading.settings_of(self.named, db),
         }
 

@@ -32,6 +32,7 @@ const VIEWS = {
   report: ["Report", Report],
   orders: ["Orders", Orders],
 };
+const OF_RECORDINGS = ["stream", "hosts", "problems", "urls", "files", "report"]; // a recording has no queue and takes no orders
 
 export function CrawlPage({ id, view, operator, many }) {
   const feed = useFeed(id);
@@ -40,7 +41,10 @@ export function CrawlPage({ id, view, operator, many }) {
   const [chosen, setChosen] = useState(null); // the URL of the open dialog
   const [given, setGiven] = useState(0); // orders from this page
   const orders = (feed?.orders ?? 0) + given;
-  const shown = VIEWS[view] ? view : "stream";
+  const recording = Boolean(details?.recording);
+  const names = recording ? OF_RECORDINGS : Object.keys(VIEWS);
+  const shown = names.includes(view) ? view : "stream";
+  const mayOrder = operator && !recording;
   const directory = details?.directory ?? "DIR";
 
   const order = useCallback(async (verb, args = [], undo = false) => {
@@ -62,8 +66,8 @@ export function CrawlPage({ id, view, operator, many }) {
     }
   }, [id, directory]);
   const crawl = useMemo(
-    () => ({ id, details, directory, feed, operator, order, orders, choose: setChosen, can: verb => operator && Boolean(details?.verbs?.includes(verb)) }),
-    [id, details, feed, feed?.live, feed?.lines, operator, order, orders],
+    () => ({ id, details, directory, feed, operator: mayOrder, order, orders, recording, choose: setChosen, can: verb => mayOrder && Boolean(details?.verbs?.includes(verb)) }),
+    [id, details, feed, feed?.live, feed?.lines, mayOrder, recording, order, orders],
   );
   useEffect(() => {
     if (orders) reload();
@@ -78,19 +82,19 @@ export function CrawlPage({ id, view, operator, many }) {
     <main id="main" tabindex="-1">
       <${Header} ...${{ crawl, error, many }} />
       <nav class="views" aria-label="Views of the crawl">
-        ${Object.entries(VIEWS).map(([name, [title]]) => html`
-          <a href=${`#/crawl/${encodeURIComponent(id)}/${name}`} aria-current=${name === shown ? "page" : undefined}>${title}</a>`)}
+        ${names.map(name => html`
+          <a href=${`#/crawl/${encodeURIComponent(id)}/${name}`} aria-current=${name === shown ? "page" : undefined}>${VIEWS[name][0]}</a>`)}
       </nav>
       <section class="view" aria-label=${VIEWS[shown][0]}>
         <${Shown} key=${shown} crawl=${crawl} />
       </section>
-      <${Answer} answer=${answer} crawl=${crawl} onClose=${() => setAnswer(null)} />
+      ${!recording && html`<${Answer} answer=${answer} crawl=${crawl} onClose=${() => setAnswer(null)} />`}
     </main>
     ${chosen !== null && html`<${UrlDialog} key=${chosen} url=${chosen} crawl=${crawl} onClose=${() => setChosen(null)} />`}`;
 }
 
 function Header({ crawl, error, many }) {
-  const { feed, details, operator } = crawl;
+  const { feed, details, operator, recording } = crawl;
   const live = feed?.live ?? null;
   const running = Boolean(feed?.running || details?.running);
   const state = feed?.running ? live.state : details?.paused ? "paused" : details?.state ?? "";
@@ -104,7 +108,7 @@ function Header({ crawl, error, many }) {
     </div>
     <p class="why">${feed?.running ? why(live) : known ? html`<span class="soft">Figures are those of the database.</span>` : "Loading…"}</p>
     <${Notices} ...${{ crawl, running, error }} />
-    <${Figures} live=${feed?.running ? live : null} counts=${details?.counts} rates=${feed?.rates ?? []} />`;
+    <${Figures} live=${feed?.running ? live : null} counts=${details?.counts} rates=${feed?.rates ?? []} recording=${recording} />`;
 }
 
 function why(live) {
@@ -116,12 +120,14 @@ function why(live) {
 
 /** Say what is unusual: not running, paused, no answer, no network, a warning. */
 function Notices({ crawl, running, error }) {
-  const { feed, details, directory } = crawl;
+  const { feed, details, directory, recording } = crawl;
   const live = feed?.live;
   const warning = live?.warnings?.at(-1);
   const notices = [];
   if (feed?.connection === "lost" || error) {
     notices.push(html`<p class="banner bad">${error || "The control room does not answer."} Trying again; the figures are the last known.</p>`);
+  } else if (details && !running && feed?.connection === "open" && recording) {
+    notices.push(html`<p class="banner"><strong>Nothing is recorded now.</strong> Record more with <${Command} text=${`archiver record -o ${directory}`} /></p>`);
   } else if (details && !running && feed?.connection === "open") {
     notices.push(html`<p class="banner"><strong>This crawl is not running.</strong> ${details.paused ? "It is paused: a run starts no request until you let it go on. " : ""}Continue it with <${Command} text=${`archiver resume ${directory}`} /></p>`);
   }
@@ -137,7 +143,7 @@ function useSummary(feed) {
       if (!feed || document.hidden) return;
       const live = feed.live;
       say(feed.running
-        ? `${stateText(live.state)}: ${count(live.done)} archived, ${count(live.waiting)} waiting, ${count(live.failed)} failed, ${rate(live.rate)} URLs per second`
+        ? `${stateText(live.state)}: ${count(live.done)} archived, ${live.waiting ? `${count(live.waiting)} waiting, ` : ""}${count(live.failed)} failed, ${rate(live.rate)} URLs per second`
         : feed.connection === "open" ? "The crawl is not running" : "No connection to the control room");
     };
     const timer = setInterval(tell, SUMMARY);

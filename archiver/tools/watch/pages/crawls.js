@@ -46,7 +46,7 @@ export function CrawlList({ startable, many }) {
     if (data && !many && rows.length === 1) location.replace(`#/crawl/${encodeURIComponent(rows[0].id)}/stream`);
   }, [data]);
   useEffect(() => {
-    if (data) say(`${counted(rows.length, "crawl")}, ${rows.filter(row => row.state === "crawling").length} crawling`);
+    if (data) say(`${counted(rows.length, "crawl")}, ${rows.filter(row => row.state === "crawling" || row.state === "recording").length} running`);
   }, [rows.length]);
   const step = by => {
     const links = [...place.current.querySelectorAll("tbody a")];

@@ -5,6 +5,7 @@ import { printable } from "./text.js";
 
 const STATES = {
   crawling: ["crawling", "go"],
+  recording: ["recording", "go"],
   draining: ["stopping", "hold"],
   paused: ["paused", "hold"],
   offline: ["offline", "bad"],

@@ -7,15 +7,16 @@ import { Table, Tail } from "./table.js";
 import { Name, count, moment, rate } from "./text.js";
 
 const EVERY = 5; // seconds
+const OF_RECORDINGS = ["Host", "Archived", "Failed"]; // columns: nothing waits, and clients decide how fast they ask
 
 export function Hosts({ crawl }) {
-  const [sort, setSort] = useState("waiting");
+  const [sort, setSort] = useState(crawl.recording ? "done" : "waiting");
   const [search, setSearch] = useState("");
   const list = usePages(crawlPath(crawl.id, `/hosts${query({ sort, search })}`), EVERY);
   const live = crawl.feed?.live?.hosts;
   const now = useMemo(() => new Map((live ?? []).map(host => [host.key, host])), [live]);
   const rows = useMemo(() => list.rows.map(row => ({ ...row, ...pick(now.get(row.key)) })), [list.rows, now]);
-  const columns = useMemo(() => columnsOf(crawl), [crawl.id]);
+  const columns = useMemo(() => columnsOf(crawl).filter(column => !crawl.recording || OF_RECORDINGS.includes(column.head)), [crawl.id, crawl.recording]);
   return html`
     <div class="filters"><${Search} label="Host" value=${search} onSearch=${setSearch} /></div>
     <${Table} name="hosts" label="Hosts" columns=${columns} rows=${rows} keyOf=${row => row.key} ...${list} sort=${sort} onSort=${setSort}

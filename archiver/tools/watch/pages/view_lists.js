@@ -109,7 +109,7 @@ export function Report({ crawl }) {
   const running = details.running || crawl.feed?.running;
   return html`
     <h2>Verdict</h2>
-    <p class="verdict"><${Name} text=${running ? "The crawl is running. So far:" : text || "No verdict yet."} /></p>
+    <p class="verdict"><${Name} text=${running ? `The ${crawl.recording ? "recording" : "crawl"} is running. So far:` : text || "No verdict yet."} /></p>
     <ul class="findings">${findings.map(finding => html`
       <li><${Name} text=${finding.text} />${finding.command && html`<br /><${Command} text=${finding.command} />`}</li>`)}</ul>
     <h2>Report</h2>

@@ -7,6 +7,7 @@ import { Table, Tail } from "./table.js";
 import { Name, count, printable } from "./text.js";
 
 const STATES = ["", "waiting", "archived", "failed", "excluded", "held"];
+const OF_RECORDINGS = ["", "archived", "failed"];
 
 export function Urls({ crawl }) {
   const [state, setState] = useState("");
@@ -21,7 +22,7 @@ export function Urls({ crawl }) {
   return html`
     <div class="filters">
       <label class="field">State <select value=${state} onChange=${event => setState(event.target.value)}>
-        ${STATES.map(each => html`<option value=${each}>${each || "any"}</option>`)}</select></label>
+        ${(crawl.recording ? OF_RECORDINGS : STATES).map(each => html`<option value=${each}>${each || "any"}</option>`)}</select></label>
       <${Search} label="Text in the URL" value=${search} onSearch=${setSearch} />
     </div>
     <${Table} name="urls" label="URLs" columns=${columns} rows=${list.rows} keyOf=${row => row.url} ...${list}
