@@ -380,12 +380,13 @@ def writers_of(
     """Return the quick writer and the slow one."""
     layout, settings, (crawler, _) = opened.layout, opened.settings, opened.crawler
     indexes, folders = [one.cdxj for one in opened.others], [one.folders for one in opened.others]
-    suspected = suspects(layout.spool)
+    suspected, hooks = suspects(layout.spool), opened.rules.visit_rules.hooks
+    texts = hooks is not None and hooks.judges
 
     def writer(*, slow: bool) -> BatchWriter:
         archive = next(archives)
         mark = Mark(layout.spool / MARK.format(f"{crawler}{int(slow)}"))
-        read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
+        read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected, texts=texts)
         if settings.dedup.dedup == "off":
             return BatchWriter(archive, journal, opened.rules, clock, read, slow=slow)
         earlier = ExternalArchives(ExternalIndex(layout.scratch, indexes), folders) if opened.others else None

@@ -1,7 +1,7 @@
 """The rules by which visits are judged: of the whole crawl, and of single hosts."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
@@ -121,7 +121,7 @@ class VisitRules:
             return self.common
         return HostVisitRules.of(self.settings.of(url.origin(address)))
 
-    def asked(self, claim: Claim, links: Sequence[Link]) -> tuple[dict[tuple[str, Hop], bool], str]:
+    def asked(self, claim: Claim, links: Links) -> tuple[dict[tuple[str, Hop], bool], str]:
         """Return which of *links* in the document of *claim* a hook takes or refuses, and the note if it failed."""
         return ({}, "") if self.hooks is None else self.hooks.judge(claim, links)
 
@@ -171,7 +171,7 @@ def year_of(now: float) -> int:
 
 def judged_alone(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
     """Do the same as `judged`, and ask the hook first."""
-    wanted = rules.asked(claim, (link,))[0].get((link.url, link.hop))
+    wanted = rules.asked(claim, Links((link,)))[0].get((link.url, link.hop))
     return Refusal(link.url, HOOK) if wanted is False else judged(rules, link, claim, now, wanted=bool(wanted))
 
 

@@ -128,13 +128,19 @@ class Hooks:
         for name, times in self._failures.items():
             log.warning("hook %s failed %s in this run", printable(name, 100), count(times, "time"))
 
-    def judge(self, claim: Claim, links: Sequence[Link]) -> tuple[dict[tuple[str, Hop], bool], str]:
+    @property
+    def judges(self) -> bool:
+        """True if there is a function `judge`, which gets the texts of links."""
+        return "judge" in self._functions
+
+    def judge(self, claim: Claim, links: Links) -> tuple[dict[tuple[str, Hop], bool], str]:
         """Return which of *links*, found in the document of *claim*, a hook takes (True) or refuses, and its error."""
-        if not self._asks("judge") or not links or is_robots(claim):
+        if not self._asks("judge") or not links.links or is_robots(claim):
             return {}, ""
-        asked = [(link.url, link.hop.value, link.context) for link in links]
+        texts = links.texts
+        asked = [(link.url, link.hop.value, link.context, texts.get(link[:2], "")) for link in links.links]
         letters, failed = self._asked("judge", ("judge", _page(claim), asked))
-        given = zip(links, letters or "", strict=False)
+        given = zip(links.links, letters or "", strict=False)
         return {(link.url, link.hop): letter == "y" for link, letter in given if letter != "-"}, failed
 
     def further(self, claim: Claim, exchange: Exchange, links: Links) -> Links:
