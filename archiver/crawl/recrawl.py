@@ -154,7 +154,7 @@ async def set_aside(
                 await asyncio.to_thread(index.finish)
                 await frontier.mark_indexed()
             counts, began = await frontier.counts(), await frontier.began()
-        left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
+        left = UnfinishedWork(stamp_for(layout, began, rounds(layout)), counts.waiting)
         layout.live.unlink(missing_ok=True)  # its counters are not those of the next crawl
         switch_over(layout, left.stamp, text)
         return left
