@@ -10,6 +10,7 @@ from archiver.cli.options import (
     define_command,
     given_settings,
     output_option,
+    port_option,
     setting_options,
     verbosity,
     verbosity_options,
@@ -140,13 +141,7 @@ COMMAND = define_command(
     """,
     [
         output_option("DIR", "Record into DIR, a new collection or one of archiver record."),
-        click.Option(
-            ["--port"],
-            type=click.IntRange(0, 65535),
-            default=PORT,
-            metavar="N",
-            help=f"Listen on port N; 0 picks a free one. [default: {PORT}]",
-        ),
+        port_option(PORT),
         click.Option(
             ["--host", "address"],
             default="127.0.0.1",
