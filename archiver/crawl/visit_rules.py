@@ -169,9 +169,10 @@ def year_of(now: float) -> int:
     return int(now / YEAR) + 1970
 
 
-def judged_alone(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
-    """Do the same as `judged`, and ask the hook first."""
-    wanted = rules.asked(claim, Links((link,)))[0].get((link.url, link.hop))
+def judged_alone(rules: VisitRules, link: Link, claim: Claim, now: float, text: str = "") -> NewUrl | Refusal:
+    """Do the same as `judged`, and ask the hook first, which gets the *text* of the link."""
+    alone = Links((link,), texts={link[:2]: text})
+    wanted = rules.asked(claim, alone)[0].get((link.url, link.hop))
     return Refusal(link.url, HOOK) if wanted is False else judged(rules, link, claim, now, wanted=bool(wanted))
 
 
