@@ -3,8 +3,8 @@
 `Link` (found) → `Claim` (may be fetched) → `Exchange` (bytes) → `Capture` (their place) → `Settlement` (the commit).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol, Self
 
@@ -121,6 +121,7 @@ class Links:
     icon: bool = False  # the document links to the icon of its site
     page: bytes | None = None  # the beginning of the document, if it is a page and no part of one
     referrer_policy: str = ""  # that the document itself sets, in a meta element
+    texts: Mapping[tuple[str, Hop], str] = field(default_factory=dict)  # of the links, if a hook judges them
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +303,8 @@ class Capture(NamedTuple):
     def of(cls, url: str, exchange: Exchange, digests: Digests, warc: str, spans: tuple[Span, Span, Span]) -> Self:
         """Return the capture of *url* whose response, request and metadata are stored at *spans* in *warc*."""
         answer = exchange.framing.status, exchange.framing.media_type
-        sizes = digests.payload_length, exchange.response.length
-        cut, language = exchange.truncated, exchange.language
-        return cls(url, exchange.started, *answer, digests.payload, *sizes, warc, *spans, cut, language=language)
+        sizes, cut = (digests.payload_length, exchange.response.length), exchange.truncated
+        return cls(url, exchange.started, *answer, digests.payload, *sizes, warc, *spans, cut, None, exchange.language)
 
 
 class Resource(NamedTuple):

@@ -127,14 +127,21 @@
         return found.join("\n")
     },
 
-    // The links of the document, of frames of the same origin and of open shadow roots, at most 10,000.
-    links() {
-        const found = new Set()
+    // The links of the document, of frames of the same origin and of open shadow roots, at most 10,000: URL and text,
+    // which is empty without *texts*.
+    links(texts) {
+        const found = new Map()
+        const textOf = link => {
+            const pictures = [...link.querySelectorAll("img[alt]")].map(each => each.alt)
+            const text = [link.innerText ?? link.textContent, link.alt, ...pictures].join(" ").slice(0, 4000)
+            return text.replace(/\s+/g, " ").trim().slice(0, 300)
+        }
         const roots = [document]
         for (let root; (root = roots.pop()) && found.size < 10000; ) {
             for (const each of root.querySelectorAll("a[href], area[href]")) {
                 try {
-                    found.add(new URL(each.href.baseVal ?? each.href, each.baseURI).href.slice(0, 4000))
+                    const address = new URL(each.href.baseVal ?? each.href, each.baseURI).href.slice(0, 4000)
+                    if (!found.get(address)) found.set(address, texts ? textOf(each) : "")
                 } catch {}
             }
             for (const each of root.querySelectorAll("*")) {

@@ -21,6 +21,7 @@ MAX_GROWTH = 20  # times that a page may become longer while it is scrolled
 PAUSE, LONG_PAUSE = 50, 250  # milliseconds at a place while scrolling; longer if scripts look at times where it is
 MAX_FRAMES = 20  # of a page, in which behaviors run
 MAX_MESSAGE = 300  # characters of an error
+LONGEST_TEXT = 300  # characters of the text of a link
 
 
 class BehaviorFile(NamedTuple):
@@ -113,9 +114,10 @@ class IsolatedWorld:
         """Return the text that is visible on the page, also in frames of the same origin; at most a million letters."""
         return str(await self.value(f"{BEHAVIOURS}.text()", ""))
 
-    async def links(self) -> tuple[str, ...]:
-        """Return the links of the live document."""
-        return tuple(map(str, await self.value(f"{BEHAVIOURS}.links()", ())))
+    async def links(self, *, texts: bool) -> dict[str, str]:
+        """Return the links of the live document, and the text of each, "" without *texts*."""
+        found = await self.value(f"{BEHAVIOURS}.links({json.dumps(texts)})", ())
+        return {str(address): str(text)[:LONGEST_TEXT] for address, text in found}
 
     async def pictures(self) -> tuple[str, ...]:
         """Return the pictures that the live document offers to screens of any size."""

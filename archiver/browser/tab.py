@@ -48,6 +48,7 @@ class ViewLimits:
     route_seconds: float = 10.0  # further time for each of them
     behaviours: BehaviourPlan = field(default_factory=BehaviourPlan)
     dense: bool = True  # a page that reads how dense the screen is, is shown on a dense one too
+    texts: bool = False  # the texts of links are read
 
     @property
     def all_seconds(self) -> float:

@@ -7,7 +7,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from archiver.browser.answers import Asked
@@ -49,7 +49,7 @@ class Viewed:
     missing: tuple[Asked, ...]
     live: tuple[str, ...]  # connections that no archive can answer, such as a WebSocket
     ended: str  # "" if the page was quiet, or the limit that was reached
-    links: tuple[str, ...] = ()  # to other pages, in the live document
+    links: Mapping[str, str] = field(default_factory=dict)  # to other pages, in the live document, and their texts
     text: str = ""  # visible text
     picture: bytes = b""  # JPEG or PDF
     behavior: str = ""  # the id of the user's behavior that ran
@@ -67,7 +67,7 @@ class Viewed:
             missing=tuple(dict.fromkeys((*self.missing, *other.missing))),
             live=tuple(dict.fromkeys((*self.live, *other.live))),
             ended=self.ended or other.ended,
-            links=tuple(dict.fromkeys((*self.links, *other.links))),
+            links={**other.links, **self.links},
             pictures=tuple(dict.fromkeys((*self.pictures, *other.pictures))),
             dense=frozenset(each.url for each in (*other.answered, *other.missing)) - before,
         )
@@ -139,7 +139,7 @@ class _View:
         self._url = url
         self._behaviours = Behaviours(tab.world, tab.quiet, tab.limits.behaviours)
         self._title = self._text = ""
-        self._links: dict[str, None] = {}
+        self._links: dict[str, str] = {}
         self._pictures: dict[str, None] = {}
         self._picture = b""
         self._reads_ratio = False
@@ -165,7 +165,7 @@ class _View:
         if tab.gone:
             raise BrowserGoneError("the browser has ended")
         asked = tab.answered, tuple(tab.missing), tuple(tab.live)
-        links = tuple(dict.fromkeys((*self._links, *self._behaviours.links)))
+        links = {**dict.fromkeys(self._behaviours.links, ""), **self._links}
         own = self._behaviours.ran, tuple(self._behaviours.faults), tuple(self._pictures)
         found = Viewed(self._url, self._title, *asked, tab.ended, links, self._text, self._picture, *own)
         return replace(found, reads_ratio=self._reads_ratio)
@@ -189,7 +189,8 @@ class _View:
 
     async def _collect(self) -> None:
         """Note the links and the pictures of the document as it is now."""
-        self._links.update(dict.fromkeys(await self._tab.world.links()))
+        for address, text in (await self._tab.world.links(texts=self._tab.limits.texts)).items():
+            self._links[address] = self._links.get(address) or text
         self._pictures.update(dict.fromkeys(await self._tab.world.pictures()))
 
     async def _follow_routes(self) -> None:

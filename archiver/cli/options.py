@@ -223,6 +223,12 @@ def _store(text: str) -> str:
         raise ConfigError(f"--store: {error}") from None
 
 
+def port_option(default: int) -> click.Option:
+    """Return the option for the port on which a command listens."""
+    text = f"Listen on port N; 0 picks a free one. [default: {default}]"
+    return click.Option(["--port"], type=click.IntRange(0, 65535), default=default, metavar="N", help=text)
+
+
 def json_option(text: str = "Print JSON.") -> click.Option:
     """Return the option for output in JSON."""
     return click.Option(["--json", "as_json"], is_flag=True, help=text)

@@ -14,7 +14,7 @@ import click
 
 from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from, first_seeds, seed_titles
 from archiver.cli.get import open_holdings
-from archiver.cli.options import define_command, store_option
+from archiver.cli.options import define_command, port_option, store_option
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_files import strangers
@@ -205,13 +205,7 @@ COMMAND = define_command(
     """,
     [
         click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
-        click.Option(
-            ["--port"],
-            type=click.IntRange(0, 65535),
-            default=8080,
-            metavar="N",
-            help="Listen on port N; 0 picks a free one. [default: 8080]",
-        ),
+        port_option(8080),
         store_option("Read WARC files that are not in DIR from this store. [default: the one they were sent to]"),
         click.Option(["--open", "opened"], is_flag=True, help="Open the first seed in the browser."),
     ],

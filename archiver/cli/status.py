@@ -11,11 +11,12 @@ from shlex import quote
 
 from archiver.cli.directory import named_crawl
 from archiver.cli.options import crawl_argument, define_command, json_option
-from archiver.cli.terminal import WIDTH, colours, result
+from archiver.cli.terminal import WIDTH, colours, complain, result
 from archiver.collection.layout import Layout
 from archiver.collection.live import Live, current_live
 from archiver.collection.lock import Holder
 from archiver.collection.named_crawl import NamedCrawl
+from archiver.config.seeds import descriptions
 from archiver.errors import ConfigError
 from archiver.frontier import machines, totals
 from archiver.frontier.connection import Reader
@@ -27,6 +28,7 @@ from archiver.humanize import count, duration, iso, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import verdict
 from archiver.tools.report.report import Summary, read_summary, summary_json, summary_lines, work_left
+from archiver.tools.report.seed_problems import seed_label
 from archiver.tools.report.verdict import FindingStyle
 
 HOSTS_SHOWN = 15
@@ -70,7 +72,7 @@ def status(place: Path | str, *, as_json: bool) -> ExitCode:
     with crawl.read() as db:
         holder = crawl.holder(db)
         quotas = crawl.quotas(db)
-        found = read_summary(db, quotas=quotas)
+        found = _described(read_summary(db, quotas=quotas), crawl, db)
         standing = CrawlStatus(
             now,
             holder,
@@ -85,6 +87,19 @@ def status(place: Path | str, *, as_json: bool) -> ExitCode:
         )
     result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, holder))))
     return ExitCode.DONE
+
+
+def _described(found: Summary, crawl: NamedCrawl, db: Reader) -> Summary:
+    """Return *found* with what the user says of its seeds."""
+    if crawl.layout is not None and not crawl.layout.settings.exists():
+        return found
+    try:
+        about = descriptions(crawl.settings(db).scope.seed)
+    except ConfigError as error:
+        complain(f"{error}; the titles and collections of seeds are not shown")
+        return found
+    titles = {address: label for address, one in about.items() if (label := seed_label(one))}
+    return replace(found, about=about, verdict=replace(found.verdict, titles=titles))
 
 
 def _pause(db: Reader) -> tuple[bool, str]:

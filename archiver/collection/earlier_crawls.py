@@ -14,7 +14,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -73,10 +73,13 @@ def files_of(layout: Layout) -> frozenset[str]:
     return frozenset(names)
 
 
-def stamp_for(layout: Layout, began: float) -> str:
-    """Return the name of the folder for the crawl that *began* then; a later second if that name is taken."""
+def stamp_for(layout: Layout, began: float, known: Iterable[Layout]) -> str:
+    """Return the name of the folder for the crawl that *began* then; a later second if that name is taken.
+
+    *known* are the earlier crawls, as `rounds` lists them.
+    """
     second = int(began if 0 < began < _LATEST else time.time())
-    taken = {folder.directory.name for folder in rounds(layout)}
+    taken = {folder.directory.name for folder in known}
     with storage(layout.earlier):
         taken |= {path.name.removesuffix(PRUNED) for path in layout.earlier.glob(f"*{PRUNED}")}
     while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:

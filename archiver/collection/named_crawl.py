@@ -220,7 +220,7 @@ def collected_crawls(layout: Layout) -> list[CollectedCrawl]:
         with NamedCrawl.in_directory(layout.directory).read() as db:
             began = first_capture(db)
         if began:
-            found.append(CollectedCrawl(len(found) + 1, stamp_for(layout, began), layout))
+            found.append(CollectedCrawl(len(found) + 1, stamp_for(layout, began, folders), layout))
     return found
 
 

@@ -22,7 +22,6 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.live import Live, Tally
 from archiver.collection.lock import Lock
-from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.named_files import archive_use, event_uses, file_uses, secret_uses, store_uses, vouch
 from archiver.collection.records import warc_files
 from archiver.collection.settings_file import put_settings
@@ -50,7 +49,7 @@ from archiver.crawl.orders.low_disk import LowDisk
 from archiver.crawl.outside_changes import OutsideChanges, TakenOrders
 from archiver.crawl.processes import FIRST, Supervisor, part_for, shares_settings
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
-from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition, may_leave_out
+from archiver.crawl.recrawl import EarlierLookups, SitemapSource, UndiscoveredUrls, may_condition, may_leave_out
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
     NOTHING_MORE,
@@ -237,7 +236,7 @@ async def _put_together(
     groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds, hooks, resumed)
     robots = RobotsCache(by_host)
     blocked, leases = BlockedHosts(frontier, schedule, clock), Leases(frontier, schedule, clock, name, crawlers)
-    earlier, undiscovered = _recollection(stack, by_host, layout, frontier, rules)
+    earlier, undiscovered = _recollection(stack, opened)
     session = rules.visit_rules.session
     requests = Requests(fetcher, schedule, earlier, session, clock, RequestLimits.of(settings.limits))
     forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
@@ -315,17 +314,16 @@ def _made(directory: Path, settings: Settings) -> Layout:
     return layout
 
 
-def _recollection(
-    stack: AsyncExitStack, settings: SettingsByHost, layout: Layout, frontier: Frontier, rules: CurrentRules
-) -> tuple[EarlierLookups | None, UndiscoveredUrls | None]:
+def _recollection(stack: AsyncExitStack, opened: Opened) -> tuple[EarlierLookups | None, UndiscoveredUrls | None]:
     """Return the look-ups in earlier crawls of the collection, in a thread that *stack* ends."""
+    frontier, rules, settings = opened.frontier, opened.rules, opened.rules.visit_rules.settings
     if (memory := rules.memory) is None:
         return None, None
     thread = ThreadPoolExecutor(1, "earlier")
     stack.callback(thread.shutdown, cancel_futures=True)
-    common, crawl = settings.common.fetch, NamedCrawl.in_directory(layout.directory)
+    common, run = settings.common.fetch, SitemapSource(frontier, opened.crawler[0])
     wanted = settings.any or may_condition(common) or may_leave_out(common)
-    lookups = EarlierLookups(memory, thread, settings, rules.sitemap_dates, crawl) if wanted else None
+    lookups = EarlierLookups(memory, thread, settings, rules.sitemap_dates, run) if wanted else None
     return lookups, UndiscoveredUrls(memory, frontier, rules, thread)
 
 
@@ -380,12 +378,13 @@ def writers_of(
     """Return the quick writer and the slow one."""
     layout, settings, (crawler, _) = opened.layout, opened.settings, opened.crawler
     indexes, folders = [one.cdxj for one in opened.others], [one.folders for one in opened.others]
-    suspected = suspects(layout.spool)
+    suspected, hooks = suspects(layout.spool), opened.rules.visit_rules.hooks
+    texts = hooks is not None and hooks.judges
 
     def writer(*, slow: bool) -> BatchWriter:
         archive = next(archives)
         mark = Mark(layout.spool / MARK.format(f"{crawler}{int(slow)}"))
-        read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
+        read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected, texts=texts)
         if settings.dedup.dedup == "off":
             return BatchWriter(archive, journal, opened.rules, clock, read, slow=slow)
         earlier = ExternalArchives(ExternalIndex(layout.scratch, indexes), folders) if opened.others else None

@@ -94,7 +94,8 @@ class ReaderProcess:
     """Reads documents, for one thread at a time; starts its process with the first large one.
 
     It refuses documents of more than *most* bytes with `LargeDocumentError`; 0: none. Documents of *suspected* URLs are
-    read in the process, however small they are, because an earlier run may have ended while reading them.
+    read in the process, however small they are, because an earlier run may have ended while reading them. *texts*: read
+    the texts of links too.
     """
 
     def __init__(
@@ -105,8 +106,10 @@ class ReaderProcess:
         seconds: float = SECONDS,
         mark: Mark | None = None,
         suspected: Collection[str] = (),
+        texts: bool = False,
     ) -> None:
         self._most = most
+        self._links = extract.links_with_texts if texts else extract.links
         self._mark = mark
         self._suspected = suspected
         self._near = near
@@ -125,7 +128,7 @@ class ReaderProcess:
         process = self._running()
         if process is None:
             return self._at_once(document)
-        links, why = self._asked(process, extract.links, document)
+        links, why = self._asked(process, self._links, document)
         if why:
             log.warning("the links of %s are not read: %s", document.url, why)
             return Links(note=f"{UNREAD}: {why}")
@@ -165,10 +168,10 @@ class ReaderProcess:
 
     def _at_once(self, document: Document) -> Links:
         if self._mark is None:
-            return extract.links(document)
+            return self._links(document)
         self._mark.set(document.url)
         try:
-            return extract.links(document)
+            return self._links(document)
         finally:
             self._mark.set("")
 

@@ -29,7 +29,6 @@ from archiver.collection.earlier_crawls import OK, STAMP, EarlierCrawls, StoredV
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.collection.named_crawl import NamedCrawl
 from archiver.collection.settings_file import put_settings
 from archiver.config.fetch_settings import FetchSettings
 from archiver.config.settings import Settings, SettingsByHost
@@ -40,7 +39,7 @@ from archiver.crawl.visit_rules import VisitRules, judged_alone
 from archiver.errors import ArchiveError, Failure
 from archiver.extract.exchange import is_robots, referrer_policy
 from archiver.extract.sitemap import modified, modified_until
-from archiver.frontier.captures import EarlierUrl, sitemaps
+from archiver.frontier.captures import CaptureRow, EarlierUrl
 from archiver.frontier.port import EarlierFind, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.humanize import second
@@ -155,7 +154,7 @@ async def set_aside(
                 await asyncio.to_thread(index.finish)
                 await frontier.mark_indexed()
             counts, began = await frontier.counts(), await frontier.began()
-        left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
+        left = UnfinishedWork(stamp_for(layout, began, rounds(layout)), counts.waiting)
         layout.live.unlink(missing_ok=True)  # its counters are not those of the next crawl
         switch_over(layout, left.stamp, text)
         return left
@@ -229,16 +228,26 @@ def may_leave_out(settings: FetchSettings) -> bool:
     return settings.newer_sitemap or settings.changed_only
 
 
+@dataclass(frozen=True, slots=True)
+class SitemapSource:
+    """The frontier that knows all sitemaps of a crawl, and the name of this crawler; "": there is no other one."""
+
+    frontier: SqliteFrontier
+    crawler: str
+
+
 class EarlierLookups:
     """Looks up stored versions in *memory*, in *thread*."""
 
     def __init__(
-        self, memory: EarlierCrawls, thread: Executor, settings: SettingsByHost, dates: SitemapDates, crawl: NamedCrawl
+        self, memory: EarlierCrawls, thread: Executor, settings: SettingsByHost, dates: SitemapDates, run: SitemapSource
     ) -> None:
-        """*dates* come from the sitemaps of *crawl*; those of earlier runs are read when they are needed."""
+        """*dates* come from the sitemaps that this crawler reads; those of *run* are read when they are needed."""
         self._memory = memory
         self._dates = dates
-        self._crawl: NamedCrawl | None = crawl  # until its sitemaps have been read
+        self._run = run
+        self._read_until = -1  # the row of a capture; no sitemap behind it has been read here
+        self._reading = asyncio.Lock()
         self._thread = thread
         self._settings = settings
         self._doubted: set[str] = set()  # URLs to fetch without conditions the next time
@@ -257,16 +266,19 @@ class EarlierLookups:
 
     async def left_out(self, claim: Claim, now: float) -> Visited | None:
         """Return the visit without a request of a page that need not be requested; None if it is to be requested."""
-        if _is_always_requested(claim) or not may_leave_out(self._settings.of(url.origin(claim.url)).fetch):
+        own = self._settings.of(url.origin(claim.url)).fetch
+        if _is_always_requested(claim) or not may_leave_out(own):
             return None
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._left_out, claim, now)
+        if own.newer_sitemap:
+            await self._read_sitemaps()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._left_out, claim, own, now)
 
-    def _left_out(self, claim: Claim, now: float) -> Visited | None:
-        own, history = self._settings.of(url.origin(claim.url)).fetch, self._memory.history(claim.url)
+    def _left_out(self, claim: Claim, own: FetchSettings, now: float) -> Visited | None:
+        history = self._memory.history(claim.url)
         if not history or history[0].meant != OK or history[0].truncated:
             return None
         why, captured = "", history[0].timestamp / 1e6
-        if own.newer_sitemap and is_older(self._modified(claim.url), captured):
+        if own.newer_sitemap and is_older(self._dates.modified(claim.url), captured):
             why = f"newer-sitemap: a sitemap dates it before its capture of {second(captured)}"
         visits = [PastVisit(each.timestamp / 1e6, (each.meant, each.digest)) for each in history]
         if own.changed_only and not why and not is_due(visits, now):
@@ -275,16 +287,25 @@ class EarlierLookups:
         stored = self._memory.version(claim.url, conditional=False) if why else None
         return None if stored is None else Visited(claim, forbidden=why, failure=Failure.UNCHANGED, unmodified=stored)
 
-    def _modified(self, address: str) -> float:
-        if self._crawl is not None:
-            crawl, self._crawl = self._crawl, None
-            self._read_sitemaps(crawl)
-        return self._dates.modified(address)
+    async def _read_sitemaps(self) -> None:
+        """Note the dates in sitemaps that earlier runs have stored, and since then those of other crawlers.
 
-    def _read_sitemaps(self, crawl: NamedCrawl) -> None:
-        """Note the dates in sitemaps that earlier runs of *crawl* have stored; without one, pages are requested."""
-        with closing(ReaderProcess(near=0)) as read, crawl.read() as db:
-            for taken in sitemaps(db, MOST_SITEMAPS):
+        A crawler that finds a page only in a sitemap has seen that sitemap: both are committed together.
+        """
+        if self._read_until >= 0 and not self._run.crawler:
+            return
+        async with self._reading:
+            until, found = await self._run.frontier.sitemaps(max(self._read_until, 0), MOST_SITEMAPS)
+            if self._read_until >= 0:  # its own have been noted
+                found = [taken for taken in found if not taken.file.endswith(f"-{self._run.crawler}.warc.gz")]
+            if found:
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._note_dates, found)
+            self._read_until = until
+
+    def _note_dates(self, found: Sequence[CaptureRow]) -> None:
+        """Note the dates in the sitemaps *found*; without one, pages are requested."""
+        with closing(ReaderProcess(near=0)) as read:
+            for taken in found:
                 claim = Claim(0, taken.url, 0, Hop.MANIFEST, Hop.MANIFEST.value, 0, 0, 0)
                 if not taken.revisit:
                     links = self._memory.links_at(taken, claim, read)

@@ -169,7 +169,7 @@ def judged_links(
 
     Those without a referrer policy of their own get *policy*.
     """
-    asked, failed = rules.asked(claim, links.links)
+    asked, failed = rules.asked(claim, links)
     if not asked:
         return *_verdicts(rules, claim, links, policy, now), failed
     left = tuple(link for link in links.links if link[:2] not in asked)

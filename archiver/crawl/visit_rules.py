@@ -1,7 +1,7 @@
 """The rules by which visits are judged: of the whole crawl, and of single hosts."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
@@ -121,7 +121,7 @@ class VisitRules:
             return self.common
         return HostVisitRules.of(self.settings.of(url.origin(address)))
 
-    def asked(self, claim: Claim, links: Sequence[Link]) -> tuple[dict[tuple[str, Hop], bool], str]:
+    def asked(self, claim: Claim, links: Links) -> tuple[dict[tuple[str, Hop], bool], str]:
         """Return which of *links* in the document of *claim* a hook takes or refuses, and the note if it failed."""
         return ({}, "") if self.hooks is None else self.hooks.judge(claim, links)
 
@@ -169,9 +169,10 @@ def year_of(now: float) -> int:
     return int(now / YEAR) + 1970
 
 
-def judged_alone(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
-    """Do the same as `judged`, and ask the hook first."""
-    wanted = rules.asked(claim, (link,))[0].get((link.url, link.hop))
+def judged_alone(rules: VisitRules, link: Link, claim: Claim, now: float, text: str = "") -> NewUrl | Refusal:
+    """Do the same as `judged`, and ask the hook first, which gets the *text* of the link."""
+    alone = Links((link,), texts={link[:2]: text})
+    wanted = rules.asked(claim, alone)[0].get((link.url, link.hop))
     return Refusal(link.url, HOOK) if wanted is False else judged(rules, link, claim, now, wanted=bool(wanted))
 
 

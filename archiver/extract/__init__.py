@@ -13,7 +13,7 @@ from functools import cache
 from archiver.extract.document import Document, Kind, kind_of, unwarned
 from archiver.model import Links
 
-__all__ = ["Document", "import_readers", "is_page", "links", "readable"]
+__all__ = ["Document", "import_readers", "is_page", "links", "links_with_texts", "readable"]
 
 _Reader = Callable[[Document], Links]
 
@@ -70,3 +70,10 @@ def links(document: Document) -> Links:
     if kind in (Kind.XML, Kind.SITEMAP) and (body := unwarned(document.body)) is not document.body:
         document = replace(document, body=body)
     return Links() if kind is Kind.OTHER else _reader_of(kind)(document)
+
+
+def links_with_texts(document: Document) -> Links:
+    """Do the same as `links`, and read the texts of the links of a page: for hooks."""
+    from archiver.extract.html.link_texts import link_texts  # noqa: PLC0415 - few crawls need it
+
+    return replace(links(document), texts=link_texts(document))

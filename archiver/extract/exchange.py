@@ -128,6 +128,7 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         icon=in_body.icon,
         page=body[:READ_ALL] if body and is_page(claim) else None,
         referrer_policy=in_body.referrer_policy if found else "",
+        texts=in_body.texts,
     )
 
 

@@ -102,14 +102,18 @@ def newest(db: Reader) -> Iterator[UrlStatus]:
 
 
 _SITEMAPS = f"""
-SELECT urls.url, {TAKEN} FROM urls JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc
-WHERE urls.hop = 'M' AND captures.status IN (200, 304) ORDER BY captures.id LIMIT ?
+SELECT captures.id, urls.url, {TAKEN} FROM captures CROSS JOIN urls ON urls.id = captures.url
+JOIN warcs ON warcs.id = captures.warc
+WHERE captures.id > ? AND captures.id <= ? AND urls.hop = 'M' AND captures.status IN (200, 304) AND warcs.machine = ?
+ORDER BY captures.id LIMIT ?
 """  # noqa: S608 - a constant above
 
 
-def sitemaps(db: Reader, most: int) -> list[CaptureRow]:
-    """Return at most *most* captures of sitemaps."""
-    return [CaptureRow(*row) for row in db.execute(_SITEMAPS, (most,))]
+def sitemaps(db: Reader, after: int, machine: str, most: int) -> tuple[int, list[CaptureRow]]:
+    """Return the last row looked at, and at most *most* captures of sitemaps of *machine* behind the row *after*."""
+    last = int(db.execute("SELECT coalesce(max(id), 0) FROM captures").fetchone()[0])
+    rows = db.execute(_SITEMAPS, (after, last, machine, most)).fetchall() if last > after else []
+    return rows[-1][0] if len(rows) == most else last, [CaptureRow(*row[1:]) for row in rows]
 
 
 def is_known(db: Reader, address: str) -> bool:

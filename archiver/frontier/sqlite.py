@@ -373,6 +373,10 @@ class SqliteFrontier(ViewRows, StoredOrders):
             for row in rows
         ]
 
+    async def sitemaps(self, after: int, most: int) -> tuple[int, list[captures.CaptureRow]]:
+        """Return at most *most* captures of sitemaps behind the row *after*, and the last row that was looked at."""
+        return await self._read(captures.sitemaps, after, self.machine, most)
+
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Return at most *most* captures in the file *warc* behind offset *after*, in order."""
         return [captures.capture(row) for row in await self._rows(captures.IN_FILE, (warc, after, most))]

@@ -1,12 +1,16 @@
 """`archiver config`, and crawls with settings of profiles, of the user's own defaults and of environment variables."""
 
+import hashlib
 import json
+import os
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from archiver.model import ExitCode
-from fixtures.command import archiver
+from fixtures.command import COMMAND, ROOT, archiver, environment
 from fixtures.forks import Forks
 from fixtures.rawserver import RawServer
 from fixtures.sites import ok, page
@@ -130,3 +134,91 @@ def test_what_is_wrong_is_named(
     ran = archiver("config", *words, cwd=own)
     assert (ran.returncode, says in ran.stderr) == (ExitCode.USAGE, True), ran.stderr
     assert len(ran.stderr.splitlines()) == 1
+
+
+HOOKS = """
+try:
+    from re import match as keep
+except ImportError:
+    keep = None
+
+def judge(link, page):
+    def settings(host): ...
+
+def other(): ...
+"""
+
+
+def with_extractor(folder: Path, *words: str, **variables: str) -> str:
+    """Return what the command *words* prints where a distribution with an extractor is installed."""
+    info = folder / "site" / "archiver_book-1.2.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: archiver-book\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[archiver.extractors]\napplication/x-book = book:links\n")
+    path = f"{ROOT}{os.pathsep}{folder / 'site'}"
+    ran = subprocess.run(
+        [*COMMAND, *words],
+        cwd=folder,
+        env={**environment(), **variables, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    return ran.stdout
+
+
+def test_hooks_and_extractors_are_shown_with_their_origins_and_versions(tmp_path: Path, own: Path) -> None:
+    (own / "config.toml").write_text("")
+    path = tmp_path / "hooks.py"
+    path.write_text(HOOKS)
+    with RawServer({"/": ok(page("Home"))}) as server:
+        words = ("-o", "c", "--hooks", "hooks.py", "--probe", "off", "--min-free-disk", "0")
+        assert archiver("crawl", server.url(), *words, cwd=tmp_path).returncode == ExitCode.DONE
+    lines = map(json.loads, with_extractor(tmp_path, "config", "c", "--json").splitlines())
+    version = f"{path} sha256:{hashlib.sha256(HOOKS.encode()).hexdigest()[:12]}"
+    assert [(line["key"], line["value"], line["origin"]) for line in lines if " " in line["key"]] == [
+        ("hook judge", "line 7", version),
+        ("hook keep", "line 5", version),
+        ("extractor application/x-book", "book:links", "archiver-book 1.2"),
+    ]
+    text = with_extractor(tmp_path, "config", ARCHIVER_HOOKS=str(path))
+    assert tomllib.loads(text) == {"hooks": "hooks.py"}
+    assert f'# hook judge = "line 7"  # {version}\n' in text
+    assert '# extractor application/x-book = "book:links"  # archiver-book 1.2\n' in text
+    assert with_extractor(tmp_path, "config", ARCHIVER_PLUGINS="off") == 'plugins = "off"  # ARCHIVER_PLUGINS\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def judge(:\n", "it is no Python: "),
+        ("(" * 100_000, "it is no Python: "),
+        ("\0", "it is no Python: "),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_hooks_that_cannot_be_read_do_not_hide_the_settings(
+    tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, says: str
+) -> None:
+    del own
+    path = tmp_path / "hooks.py"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("ARCHIVER_HOOKS", str(path))
+    ran = archiver("config", cwd=tmp_path)
+    assert (ran.returncode, "max-depth = 7" in ran.stdout) == (ExitCode.DONE, True), ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert f"the functions of hooks are not shown: --hooks {path}: {says}" in ran.stderr
+
+
+def test_hooks_that_a_received_collection_names_are_not_read(tmp_path: Path, own: Path) -> None:
+    del own
+    (tmp_path / "c").mkdir()
+    path = tmp_path / "hooks.py"
+    path.write_text(HOOKS)
+    (tmp_path / "c" / "crawl.toml").write_text(f'seeds = ["http://127.0.0.1/"]\nhooks = "{path}"\n')
+    ran = archiver("config", "c", cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert "you have not named" in ran.stderr
+    assert "hook judge" not in ran.stdout

@@ -89,6 +89,34 @@ def test_what_is_not_in_the_file_is_said(
     assert f"more than {one_page.DEEPEST} documents in each other" in said
 
 
+def frames(content: bytes, depth: int = 0) -> dict[str, int]:
+    """Return the least depth at which each text `<p>NAME` stands in the documents of *content*."""
+    found = {name.decode(): depth for name in re.findall(rb"<p>(\w+)", content)}
+    for inner in re.findall(rb"iframe src=['\"]data:text/html[^,]*,([^'\"]*)", content):
+        for name, least in frames(b64decode(inner), depth + 1).items():
+            found[name] = min(found.get(name, least), least)
+    return found
+
+
+def test_what_is_nested_too_deep_is_there_where_it_is_nested_less(tmp_path: Path) -> None:
+    """The frames come deep first, and less deep again; the last ones name each other."""
+    chain = {f"/{n}": ok(f"<p>n{n}<iframe src='/{n + 1}'></iframe>") for n in range(12)}
+    pair = {"/a": ok("<p>a<iframe src='/b'></iframe>"), "/b": ok("<p>b<iframe src='/a'></iframe>")}
+    whole = "".join(f"<iframe src='/{name}'></iframe>" for name in ("0", "4", "a", "b"))
+    with RawServer({"/": ok(f"<title>Home</title>{whole}"), "/12": ok("<p>n12"), **chain, **pair}) as server:
+        assert crawl(tmp_path / "c", server.url()).code is ExitCode.DONE
+        site = tmp_path / "c", server.url().rstrip("/")
+    content = exported(site, tmp_path, "/")
+    found = frames(content)
+    assert {name: depth for name, depth in found.items() if name[0] == "n"} == {
+        **{f"n{n}": n + 1 for n in range(4)},
+        **{f"n{n}": n - 3 for n in range(4, 12)},
+    }
+    assert (found["a"], found["b"]) == (1, 1)
+    outer = re.findall(rb"iframe src=['\"]data:text/html[^,]*,([^'\"]*)", content)
+    assert frames(b64decode(outer[-1])) == {"b": 0, "a": 1}
+
+
 def test_one_picture_many_times_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.collection.earlier_crawls import stamp_for
+from archiver.collection.earlier_crawls import rounds, stamp_for
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import CollectedCrawl, collected_crawls
 from archiver.model import ExitCode
@@ -200,5 +200,5 @@ def test_the_name_of_a_pruned_crawl_is_not_given_again(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     (layout.earlier / "20261126000708.pruned").mkdir(parents=True)
     began = datetime(2026, 11, 26, 0, 7, 8, tzinfo=UTC).timestamp()
-    assert stamp_for(layout, began) == "20261126000709"
-    assert stamp_for(layout, began + 1) == "20261126000709"
+    assert stamp_for(layout, began, rounds(layout)) == "20261126000709"
+    assert stamp_for(layout, began + 1, rounds(layout)) == "20261126000709"

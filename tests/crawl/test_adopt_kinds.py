@@ -354,7 +354,10 @@ def test_a_mirror_of_httrack_waits_because_its_cache_holds_no_exact_answers(tmp_
             "-s0",
             "-*.zip",
             "-F",
-            "Me/1",
+            'Me/1 (of "us")',
+            "-%F",
+            "it's",
+            "-*?day=a b",
         )
         with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
             server.log.holds(6).wait(60)
@@ -363,8 +366,8 @@ def test_a_mirror_of_httrack_waits_because_its_cache_holds_no_exact_answers(tmp_
         assert set(states(tmp_path / "c").values()) == {"waiting"}
         settings = toml.parse((tmp_path / "c" / "crawl.toml").read_text(), "crawl.toml")
         assert settings["seeds"] == (server.url(),)
-        assert (settings["max_depth"], settings["robots"], settings["user_agent"]) == (2, "ignore", "Me/1")
-        assert settings["exclude"] == (r"^https?://.*\.zip$",)
+        assert (settings["max_depth"], settings["robots"], settings["user_agent"]) == (2, "ignore", 'Me/1 (of "us")')
+        assert settings["exclude"] == (r"^https?://.*\.zip$", r"^https?://.*\?day=a\ b$")
         resumed(tmp_path / "c")
     assert "waiting" not in states(tmp_path / "c").values()
     all_is_sound(tmp_path / "c")
@@ -384,6 +387,18 @@ def test_the_log_of_httrack_gives_urls_and_what_led_to_them(tmp_path: Path) -> N
     assert rows(tmp_path / "c", query) == [(start, None), (f"{start}a", start)]
     settings = toml.parse((tmp_path / "c" / "crawl.toml").read_text(), "crawl.toml")
     assert (settings["extra_hops"], settings["exclude_type"]) == (1, ("video/*",))
+
+
+def test_a_command_line_of_httrack_is_split_as_it_is_written(tmp_path: Path) -> None:
+    """HTTrack quotes words with blanks, quotes or backslashes, and no apostrophes."""
+    start = "http://example.org/o'neill/"
+    words = r"""-qwC2 -F "The \"best\" one's" -%F it's -O "C:\\My Web Sites\\x\\" -*/o'hara/*"""
+    mirror(tmp_path / "m", f"{words} {start}", start)
+    assert adopted(tmp_path / "m", "-o", tmp_path / "c") == ExitCode.DONE
+    settings = toml.parse((tmp_path / "c" / "crawl.toml").read_text(), "crawl.toml")
+    assert settings["seeds"] == (start,)
+    assert settings["user_agent"] == 'The "best" one\'s'
+    assert settings["exclude"] == (r"^https?://.*/o'hara/.*$",)
 
 
 def test_a_recovery_log_that_unpacks_to_gigabytes_is_refused(

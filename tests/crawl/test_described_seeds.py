@@ -1,6 +1,7 @@
 """Titles, notes and collections of seeds: from the command line to reports, packages and start pages."""
 
 import json
+import shlex
 import urllib.request
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 from lxml import html
 
 from archiver.cli import entry
+from archiver.collection.settings_file import read_settings
+from archiver.config.seeds import SeedAbout, SeedSetting
+from archiver.config.settings import Settings, with_values
 from archiver.model import ExitCode
 from fixtures.command import archiver
 from fixtures.conditional_site import Page, served
@@ -15,6 +19,7 @@ from fixtures.packages import described, members, pages, valid
 from fixtures.pywb_server import PATIENCE, archiver_replay
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import ok, page, redirect
+from fixtures.watching import watching
 
 OPTIONS = ("--scope", "page", "--rate", "0", "--min-free-disk", "0", "--probe", "off", "-qq")
 EVIL = "<script>alert(1)</script>"
@@ -214,3 +219,72 @@ def test_titles_can_be_changed_after_the_crawl(tmp_path: Path, capsys: pytest.Ca
     told = json.loads(capsys.readouterr().out)
     [about] = [each["about"] for each in told["seeds"] if each["url"] == seed]
     assert about == {"title": "Better title", "note": "", "collection": "blogs"}
+
+
+def test_in_status_and_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with RawServer(site()) as server:
+        seeds = crawled(tmp_path, server)
+    directory = str(tmp_path / "c")
+    status = archiver("status", directory, cwd=tmp_path).stdout
+    assert f"{seeds['gone']} (Gone & lost; collection old ones) returned status 404" in status
+    told = {
+        each["url"]: each.get("about")
+        for each in json.loads(archiver("status", directory, "--json", cwd=tmp_path).stdout)["seeds"]
+    }
+    assert told[seeds["bare"]] == {"title": "Given title", "note": "", "collection": "blogs"}
+    assert told[seeds["plain"]] is None
+    capsys.readouterr()
+    assert entry.run(["explain", directory, server.url("/target")]) == ExitCode.DONE
+    assert f"seed        {seeds['moved']} (Has moved)\n" in capsys.readouterr().out
+    assert entry.run(["explain", directory, server.url("/x"), "--json"]) == ExitCode.DONE
+    [first, last] = json.loads(capsys.readouterr().out)["path"]
+    assert first["about"] == {"title": EVIL, "note": "It's <b>", "collection": "blogs"}
+    assert "about" not in last
+    assert entry.run(["explain", directory, seeds["plain"]]) == ExitCode.DONE
+    assert f"seed        {seeds['plain']}\n" in capsys.readouterr().out
+    path = tmp_path / "c" / "crawl.toml"
+    path.write_text("[[[")
+    broken = archiver("status", directory, cwd=tmp_path)
+    assert broken.returncode == ExitCode.DONE
+    assert "the titles and collections of seeds are not shown" in broken.stderr
+    assert len(broken.stderr.splitlines()) == 1
+
+
+REFUSED = {
+    "a header": ("header='X-Key: file:/etc/passwd'", "header cannot be given here, only title, note, collection"),
+    "a scope": ("scope=any title=x", "scope cannot be given here, only title, note, collection"),
+    "a long title": (f"title='{'x' * 301}'", "title: "),
+    "a note of two lines": ("note='a\nb'", "note: "),
+    "two titles": ("title=a title=b", "title"),
+    "no quotes": ("title=Two words", "quote a text that has blanks"),
+}
+
+
+def test_the_order_add_takes_texts_and_no_settings(tmp_path: Path) -> None:
+    with RawServer(site()) as server:
+        seeds = crawled(tmp_path, server)
+        with watching("c", cwd=tmp_path) as room:
+            path = f"/api/crawls/{room.crawls[0]['id']}/orders"
+            before = (tmp_path / "c" / "crawl.toml").read_text()
+            for words, says in REFUSED.values():
+                answer = room.post(
+                    path, {"verb": "add", "arguments": [server.url("/new"), f"{seeds['plain']} {words}"]}
+                )
+                assert (answer.status, says in answer.json["error"]) == (409, True), answer.json
+            twice = [f"{seeds['plain']} title=a", f"{seeds['plain']} title=b"]
+            assert "different titles" in room.post(path, {"verb": "add", "arguments": twice}).json["error"]
+            assert (tmp_path / "c" / "crawl.toml").read_text() == before
+            new = f"{server.url('/new')} title='It'\"'\"'s new' collection=blogs"
+            answer = room.post(
+                path, {"verb": "add", "arguments": [new, server.url("/other"), f"{seeds['bare']} note=n"]}
+            )
+            assert answer.json["answer"].startswith("2 seeds added; 1 known already, 1 of them with a new note")
+    assert shlex.split(answer.json["command"])[3:] == [new, server.url("/other"), f"{seeds['bare']} note=n"]
+    told = {own.url: own.about for own in seed_settings(tmp_path / "c")}
+    assert told[server.url("/new")] == SeedAbout("It's new", "", "blogs")
+    assert told[seeds["bare"]] == SeedAbout("Given title", "n", "blogs")
+    assert server.url("/other") not in told
+
+
+def seed_settings(directory: Path) -> tuple[SeedSetting, ...]:
+    return with_values(Settings(), read_settings(directory / "crawl.toml")).scope.seed

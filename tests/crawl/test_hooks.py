@@ -15,6 +15,7 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import rows, states, warcs
 from fixtures.command import COMMAND, ROOT, archiver, environment, running
+from fixtures.conditional_site import Page, served
 from fixtures.rawserver import RawServer, Route
 from fixtures.several_hosts import PATIENCE, captures, crawlers, several_hosts
 from fixtures.sites import ok, page
@@ -83,6 +84,41 @@ def judge(link, page):
     body = '<img src="/a.png"><script src="/b.js"></script><a href="/two">2</a>'
     site: dict[str, Route] = {"/": ok(body), "/two": ok('<img src="/c.png">')}
     assert targets(crawled(tmp_path, text, site)) == {"/", "/a.png", "/two"}
+
+
+BY_TEXT = """
+def judge(link, page):
+    if link.hop == "L":
+        return False if link.text in ("print view", "") else None
+    return link.text == "a cat"
+"""
+
+
+def test_judge_sees_the_text_of_a_link_and_again_after_the_database_is_lost(tmp_path: Path) -> None:
+    body = '<a href="/1">print\n<b>view</b></a><a href="/2"><img src="/c.png" alt="a cat"></a><img src="/d.png">'
+    site: dict[str, Route] = {"/": ok(body), "/2": ok("<a href='/3'></a><a href='/4'>Four</a>"), "/4": ok("4")}
+    assert targets(crawled(tmp_path, BY_TEXT, site)) == {"/", "/2", "/4", "/c.png"}
+    before = states(tmp_path / "c")
+    (tmp_path / "c" / "crawl.db").unlink()
+    assert archiver("rebuild", "c", cwd=tmp_path).returncode == 0
+    assert states(tmp_path / "c") == before
+
+
+def test_judge_sees_the_texts_of_a_stored_page_that_has_not_changed(tmp_path: Path) -> None:
+    pages = {
+        "/": Page('<a href="/1">print view</a><a href="/2">two</a>', etag='"1"'),
+        "/2": Page(page("Two", ["/3"]), etag='"2"'),
+        "/3": Page(page("Three"), etag='"3"'),
+    }
+    hooks(tmp_path, BY_TEXT)
+    with RawServer(served(pages)) as server:
+        for command in (("crawl", *OPTIONS, server.url()), ("recrawl", "c")):
+            ran = archiver(*command, cwd=tmp_path)
+            assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert [row.target for row in server.log if row.target != "/robots.txt"] == ["/", "/2", "/3"] * 2
+    assert rows(tmp_path / "c", "SELECT count(*) FROM captures WHERE status = 304") == [(3,)]
+    assert archiver("rebuild", "c", cwd=tmp_path).returncode == 0
+    assert {url.removeprefix(server.url("")) for url in states(tmp_path / "c")} == {"/", "/2", "/3", "/robots.txt"}
 
 
 def test_links_of_a_json_answer_are_added_and_survive_in_the_metadata_record(tmp_path: Path) -> None:

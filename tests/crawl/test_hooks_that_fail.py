@@ -46,7 +46,7 @@ FAILING = {
     "numbers for links": ("def links(document):\n    return [1]", "TypeError: it returned a value of type int"),
     "a wrong hop": ("from archiver import HookLink\ndef links(d):\n    return [HookLink('/a', 'R')]", "the hop 'R'"),
     "a word for a truth value": ("def judge(link, page):\n    return 'no'", "not True, False or None"),
-    "an exception": ("def judge(link, page):\n    return link.text", "AttributeError: 'HookLink' object has no"),
+    "an exception": ("def judge(link, page):\n    return link.title", "AttributeError: 'HookLink' object has no"),
     "an error that cannot be shown": (
         "class Odd(Exception):\n    def __str__(self):\n        raise self\ndef judge(link, page):\n    raise Odd",
         "hook judge failed: Odd",

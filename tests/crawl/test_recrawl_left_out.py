@@ -2,7 +2,10 @@
 
 import csv
 import json
+import threading
 import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,9 +16,11 @@ from archiver.tools.verify.collection import verify
 from fixtures.archives import rows
 from fixtures.command import archiver, ended, running
 from fixtures.conditional_site import Page, served
+from fixtures.flag import Gate
 from fixtures.forks import Forks, Ran
-from fixtures.rawserver import RawServer, Route, keep
-from fixtures.sites import message, page
+from fixtures.log import Row
+from fixtures.rawserver import Answer, RawServer, Route, Sendable, keep
+from fixtures.sites import message, ok, page
 
 pytestmark = pytest.mark.slow
 
@@ -30,17 +35,37 @@ def day(age: float) -> str:
     return f"{datetime.fromtimestamp(time.time() - age * DAY, UTC):%Y-%m-%d}"
 
 
-def sitemap(server: RawServer, entries: dict[str, float | None]) -> Route:
+def sitemap(entries: Mapping[str, float | None]) -> bytes:
     """A sitemap with the age of each page in days; None: it gives no date."""
-    dated = {target: "" if age is None else f"<lastmod>{day(age)}</lastmod>" for target, age in entries.items()}
-    text = "".join(f"<url><loc>{server.url(target)}</loc>{date}</url>" for target, date in dated.items())
+    dated = {page: "" if age is None else f"<lastmod>{day(age)}</lastmod>" for page, age in entries.items()}
+    text = "".join(f"<url><loc>{page}</loc>{date}</url>" for page, date in dated.items())
     body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{text}</urlset>'
-    return keep(message("200 OK", body.encode(), content_type="application/xml"))
+    return message("200 OK", body.encode(), content_type="application/xml")
 
 
 def robots(server: RawServer, *sitemaps: str) -> Route:
     lines = "".join(f"Sitemap: {server.url(target)}\n" for target in sitemaps)
     return keep(message("200 OK", f"User-agent: *\nDisallow:\n{lines}".encode(), content_type="text/plain"))
+
+
+class Countdown:
+    """Counts requests, and does something at the last one."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+        self._lock = threading.Lock()
+
+    def then(self, act: Callable[[], None], answer: Sendable) -> Route:
+        """Return a route that gives *answer*; the last request of all such routes does *act*."""
+
+        def route(_: Row) -> Sendable:
+            with self._lock:
+                self._left -= 1
+                if self._left == 0:
+                    act()
+            return answer
+
+        return route
 
 
 def done(ran: Ran) -> None:
@@ -66,8 +91,8 @@ def site(server: RawServer) -> dict[str, Route]:
         **served(pages),
         "/broken": keep(message("500 Internal Server Error", b"no\n", content_type="text/plain")),
         "/robots.txt": robots(server, "/dated.xml", "/same.xml"),
-        "/dated.xml": sitemap(server, dates),
-        "/same.xml": sitemap(server, dict.fromkeys(("/untrusted", "/other"), 30.0)),
+        "/dated.xml": keep(sitemap({server.url(each): age for each, age in dates.items()})),
+        "/same.xml": keep(sitemap(dict.fromkeys((server.url("/untrusted"), server.url("/other")), 30.0))),
         "/other": keep(message("404 Not Found", b"no\n", content_type="text/plain")),
     }
 
@@ -135,6 +160,30 @@ def test_the_dates_are_known_after_a_stop(tmp_path: Path, forks: Forks) -> None:
         assert {"/robots.txt", "/dated.xml"}.isdisjoint(asked(server, before))
         done(forks.run("recrawl", "c", "--no-newer-sitemap", "-qq", *OPTIONS, cwd=tmp_path))
         assert left_out(tmp_path / "c", server) == set()
+
+
+def test_a_process_knows_the_sitemaps_that_another_one_has_read(tmp_path: Path, forks: Forks) -> None:
+    """One host has the sitemap of all. It answers late: each process has looked for sitemaps before."""
+    gate, early = Gate(), Countdown(3)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(RawServer({})) for _ in range(4)]
+        urls = [server.url(target) for server in servers[1:] for target in ("/old", "/today")]
+        listed = sitemap({url: 50.0 if url.endswith("old") else 0.0 for url in urls})
+        pages = {name: keep(message("200 OK", page(name).encode())) for name in ("/old", "/today", "/early")}
+        for server in servers[1:]:
+            server.routes = {"/": keep(message("200 OK", page("Home", ["/early"]).encode())), **pages}
+        listing = {"/": ok(page("Home")), "/robots.txt": robots(servers[0], "/all.xml")}
+        servers[0].routes = {**listing, "/all.xml": keep(listed)}
+        words = (*OPTIONS, "--processes", "2")
+        done(forks.run("crawl", *(each.url() for each in servers), "-o", "c", *words, cwd=tmp_path))
+        before = [len(server.log) for server in servers]
+        for server in servers[1:]:
+            server.routes = {**server.routes, "/early": early.then(gate.open, pages["/early"])}
+        servers[0].routes = {**listing, "/all.xml": Answer((gate, listed))}
+        done(forks.run("recrawl", "c", "--newer-sitemap", *words, cwd=tmp_path))
+        for server, number in zip(servers[1:], before[1:], strict=True):
+            assert asked(server, number) == {"/", "/robots.txt", "/early", "/today"}
+    assert len(rows(tmp_path / "c", LEFT_OUT)) == 3
 
 
 def test_a_damaged_copy_is_fetched_again(tmp_path: Path, forks: Forks) -> None:

@@ -150,6 +150,23 @@ def test_rules_and_hosts_are_changed_from_the_page(tmp_path: Path) -> None:
     assert all(each["answered"] for each in listed)
 
 
+async def add_described(seen: WatchPage, crawl: str, server: RawServer) -> None:
+    """Add a seed with a title and a collection, in a window of any width."""
+    async with answered(seen, "1 seed added"):
+        await seen.choose("Add seeds…")
+        await seen.fill("URLs, one a line", server.url("/site/titled"))
+        await seen.fill("Title", 'It\'s "new"')
+        await seen.fill("Collection", "blogs & news")
+        for width in (320, 1280):
+            await seen.look(width, 900)
+            assert not await seen.is_too_wide()
+            assert await seen.barriers() == []
+        await seen.choose("Add the seeds")
+    await open_url(seen, crawl, server.url("/site/titled"))
+    assert '(It\'s "new"; collection blogs & news)' in await seen.text("dialog .explained")
+    await seen.choose("Close")
+
+
 def test_urls_are_added_and_tried_again_and_the_crawl_is_stopped(tmp_path: Path) -> None:
     async def steps(room: Watching, server: RawServer) -> None:
         crawl = str(room.crawls[0]["id"])
@@ -165,6 +182,7 @@ def test_urls_are_added_and_tried_again_and_the_crawl_is_stopped(tmp_path: Path)
             async with answered(seen, "2 seeds added"):
                 await seen.choose("Add the seeds")
             assert states(tmp_path / "c")[server.url("/site/newer")] == "waiting"
+            await add_described(seen, crawl, server)
 
             await seen.view(crawl, "problems")
             await seen.sees("document.querySelector('tbody .a-reason')?.textContent === 'status 404'")

@@ -404,6 +404,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(fi
         await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: ThrottleState(1.0, 2.0, 3.0, "503")})
         await frontier.record_visits([seed])
         await frontier.captures("w", 0, 9)
+        await frontier.sitemaps(0, 9)
         await frontier.counts()
         await frontier.seed_redirects()
         await frontier.seeds()

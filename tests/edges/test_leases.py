@@ -13,7 +13,7 @@ from archiver.crawl.rules import GroupsOfHosts
 from archiver.frontier import totals
 from archiver.frontier.port import LEASE, HostRow
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.model import Event
+from archiver.model import Event, Hop, NewUrl
 from archiver.policy.limits import ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, Quotas
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
@@ -143,6 +143,29 @@ def test_what_is_found_out_about_a_host_comes_with_its_lease(both: Callable[[Tes
         assert list(await other.lease({1: "1", 2: "2"})) == [1, 2]
         first, second = await other.hosts((1, 2))
         assert (first.throttle, first.backoff, second.not_before) == (throttle, backoff, 1200.0)
+
+    both(test)
+
+
+def test_a_crawler_sees_the_sitemaps_that_another_one_has_stored(both: Callable[[Test], None]) -> None:
+    async def test(one: SqliteFrontier, other: SqliteFrontier, clock: SetClock) -> None:
+        del clock
+        await one.lease({1: "1"})
+        assert await other.sitemaps(0, 9) == (0, [])
+        seed = (await one.window(1, NOW, 1, prerequisites=False)).claims[0]
+        maps = [NewUrl(f"{seed.url}{name}.xml", Hop.MANIFEST, "M", 0, 0, 0) for name in "ab"]
+        settlement, file = stored(seed, 0)
+        await one.settle([settlement._replace(found=tuple(maps))], [file])
+        seen, found = await other.sitemaps(0, 9)
+        assert (seen > 0, found) == (True, [])  # the seed is none
+        batch = [stored(claim, 10 * claim.id) for claim in (await one.window(1, NOW, 9, prerequisites=False)).claims]
+        await one.settle([each for each, _ in batch], [batch[-1][1]])
+        last, found = await other.sitemaps(seen, 9)
+        assert {(taken.url, taken.file) for taken in found} == {(new.url, "w") for new in maps}
+        assert await other.sitemaps(last, 9) == (last, [])
+        first, [taken] = await other.sitemaps(seen, 1)
+        assert seen < first < last
+        assert (await other.sitemaps(first, 9))[1] == [each for each in found if each != taken]
 
     both(test)
 

@@ -100,7 +100,7 @@ def test_records_of_a_view() -> None:
         Asked("http://a/" + "x" * LONGEST_URL, "GET", "Image"): Given(200, "image/png"),
     }
     missing = (Asked("http://a/no", "GET", "Fetch"),)
-    viewed = Viewed("http://a/", "A\x00b", told, missing, ("wss://a/",), "60 seconds", (), "text", b"\xff\xd8")
+    viewed = Viewed("http://a/", "A\x00b", told, missing, ("wss://a/",), "60 seconds", {}, "text", b"\xff\xd8")
     info, text, picture = records_of(viewed, 1_700_000_000_123_456, 2, 1)
     assert [each.uri for each in (info, text, picture)] == [
         "urn:pageinfo:http://a/",

@@ -8,7 +8,7 @@ on another machine.
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -33,10 +33,12 @@ from archiver.collection.named_urls import (
     with_other_scheme,
 )
 from archiver.collection.records import open_warc
+from archiver.config.seeds import NO_ABOUT, SeedAbout, descriptions
 from archiver.config.settings import Settings
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import url_lookup
 from archiver.frontier.connection import Reader
+from archiver.frontier.url_lookup import DiscoveryStep
 from archiver.model import ExitCode, Link, Links, State
 from archiver.storage import is_bare
 from archiver.warc.members import DamagedRecord
@@ -98,16 +100,24 @@ def explanation(db: Reader, address: str, settings: Settings, now: float, *, run
         steps, cut = url_lookup.way(db, above) if above is not None else ([], False)
         unsampled = tuple(url_lookup.refused_without_trace(db, url.origin(address)))
         verdict = judge.of_unknown(address, host)
-        return common(verdict, refused=refused, unsampled=unsampled, path=tuple(steps), path_cut=cut)
+        about = _about_seed(settings, steps)
+        return common(verdict, refused=refused, unsampled=unsampled, path=tuple(steps), path_cut=cut, about=about)
     steps, cut = url_lookup.way(db, row)
     return common(
         judge.of_known(row, host),
         row=row,
         path=tuple(steps),
         path_cut=cut,
+        about=_about_seed(settings, steps),
         captures=tuple(url_lookup.captures(db, row)),
         ahead=url_lookup.ahead(db, row) if row.state is State.WAITING else 0,
     )
+
+
+def _about_seed(settings: Settings, path: Sequence[DiscoveryStep]) -> SeedAbout:
+    """Return what the user says of the seed at the head of *path*."""
+    seed = path[0].url if path and path[0].hop is None else ""
+    return descriptions(settings.scope.seed).get(seed, NO_ABOUT)
 
 
 def say_if_without_scheme(text: str, address: str) -> None:

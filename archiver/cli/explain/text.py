@@ -10,12 +10,14 @@ from enum import StrEnum
 from typing import Any
 
 from archiver import humanize
+from archiver.config.seeds import NO_ABOUT, SeedAbout
 from archiver.config.settings import Settings
 from archiver.frontier.totals import BLOCKS_US
 from archiver.frontier.url_lookup import DiscoveryStep, HostState, RefusedLink, StoredCapture, UrlRow
 from archiver.humanize import duration, iso, printable, volume
 from archiver.model import Hop, State
 from archiver.policy.quotas import Allowance
+from archiver.tools.report.seed_problems import seed_label
 
 MAX_URL = 2000  # characters shown
 FIRST_STEPS, LAST_STEPS = 3, 8  # of a long path
@@ -80,6 +82,7 @@ class Explanation:
     unsampled: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
     path: tuple[DiscoveryStep, ...] = ()  # from the seed; of a refused URL, to the page that links to it
     path_cut: bool = False  # the first steps are not known
+    about: SeedAbout = NO_ABOUT  # what the user says of the seed at the head of the path
     link_context: str = ""  # element and attribute of the last link on the path
     captures: tuple[StoredCapture, ...] = ()
     host: HostState | None = None
@@ -192,7 +195,8 @@ def _path(found: Explanation) -> Iterator[str]:
             yield f"… {left_out} more"
         if left_out > 1 and FIRST_STEPS <= number < FIRST_STEPS + left_out:
             continue
-        yield f"{_letter(step):<13} {printable(step.url, MAX_URL)}"
+        label = "" if step.hop else seed_label(found.about)
+        yield f"{_letter(step):<13} {printable(step.url, MAX_URL)}{f' ({printable(label)})' if label else ''}"
     if steps and found.row is None:
         yield f"{f'  {REFUSED}':<13} {printable(found.url, MAX_URL)}"
     if found.link_context:
@@ -337,8 +341,12 @@ def tries_json(row: UrlRow | None) -> dict[str, Any]:
     }
 
 
-def _steps(found: Explanation) -> list[dict[str, str]]:
-    steps = [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.path]
+def _steps(found: Explanation) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = [
+        {"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.path
+    ]
+    if steps and not found.path[0].hop and found.about:
+        steps[0]["about"] = asdict(found.about)
     last = [{"url": found.url, "hop": "", "how": REFUSED}] if steps and found.row is None else []
     return steps + last
 

@@ -9,6 +9,7 @@ from click.core import ParameterSource
 from archiver.cli.options import (
     define_command,
     output_option,
+    port_option,
     profile_option,
     setting_options,
     verbosity,
@@ -100,13 +101,7 @@ COMMAND = define_command(
     """,
     [
         output_option("DIR", "Record into DIR, a new collection or one of archiver record."),
-        click.Option(
-            ["--port"],
-            type=click.IntRange(0, 65535),
-            default=PORT,
-            metavar="N",
-            help=f"Listen on port N; 0 picks a free one. [default: {PORT}]",
-        ),
+        port_option(PORT),
         click.Option(
             ["--listen", "address"],
             default="127.0.0.1",

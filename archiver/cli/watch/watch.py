@@ -13,7 +13,7 @@ import click
 
 from archiver.cli.explain import explained
 from archiver.cli.explain.text import explanation_lines
-from archiver.cli.options import define_command, place_of
+from archiver.cli.options import define_command, place_of, port_option
 from archiver.cli.terminal import complain, log_to_stderr, result, say
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.errors import ConfigError
@@ -109,13 +109,7 @@ COMMAND = define_command(
     """,
     [
         click.Argument(["places"], nargs=-1, metavar="DIR|FOLDER|ADDRESS...", type=place_of),
-        click.Option(
-            ["--port"],
-            type=click.IntRange(0, 65535),
-            default=PORT,
-            metavar="N",
-            help=f"Listen on port N; 0 picks a free one. [default: {PORT}]",
-        ),
+        port_option(PORT),
         click.Option(
             ["--listen"],
             default="127.0.0.1",

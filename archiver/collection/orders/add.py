@@ -5,7 +5,7 @@ those in the database if several machines can crawl.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING
@@ -17,7 +17,16 @@ from archiver.collection.orders.given import BEGUN, GivenOrder, change_common, k
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
 from archiver.config.secret_settings import secret_sources
-from archiver.config.seeds import ABOUT_KEYS, SeedList, SeedSetting, combine_seed_settings, conflict
+from archiver.config.seeds import (
+    ABOUT_KEYS,
+    SeedList,
+    SeedSetting,
+    combine_seed_settings,
+    combined,
+    conflict,
+    contradiction,
+    read_seed,
+)
 from archiver.config.settings import Settings, with_values
 from archiver.config.tls import TLS_KEYS
 from archiver.errors import ConfigError
@@ -29,6 +38,26 @@ if TYPE_CHECKING:
     from archiver.frontier.connection import Connection
 
 AT_START = ("auth", "proxy", *TLS_KEYS)  # settings that a crawl reads when it starts
+
+
+def described_seeds(texts: Iterable[str]) -> SeedList:
+    """Return the seeds in *texts*, each a URL and what describes it. Raises `ConfigError` if one has other settings.
+
+    Settings such as `header` may name files and secrets: only a command may give them.
+    """
+    found: dict[str, SeedSetting | None] = {}
+    for text in texts:
+        address, own = read_seed(text)
+        if own is not None and own.effective:
+            key = own.effective[0][0]
+            raise ConfigError(f"{address}: {key} cannot be given here, only {', '.join(ABOUT_KEYS)}; use archiver add")
+        known = found.get(address)
+        if known is not None and own is not None:
+            if what := contradiction(known, own):
+                raise ConfigError(f"{address}: given twice with different {what}s; keep one of them")
+            own = combined(known, own)
+        found[address] = own or known
+    return SeedList(tuple(found), tuple(own for own in found.values() if own is not None))
 
 
 def add_seeds(crawl: NamedCrawl, given: SeedList, words: Sequence[str], *, who: str = "") -> GivenOrder:

@@ -13,7 +13,7 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from archiver.collection.named_crawl import NamedCrawl, check_changeable, crawl_lock
-from archiver.collection.orders.add import add_seeds
+from archiver.collection.orders.add import add_seeds, described_seeds
 from archiver.collection.orders.given import Change, GivenOrder, change_common, user
 from archiver.collection.orders.retry import RetryRequest, retry
 from archiver.collection.settings_file import put_settings, read_settings
@@ -21,7 +21,6 @@ from archiver.config import toml
 from archiver.config.live_settings import cores, with_block, with_exclude, with_include, with_live_values
 from archiver.config.option_types import PATTERN, Pattern
 from archiver.config.politeness_settings import HOSTS
-from archiver.config.seeds import SeedList, seed
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import url_lookup
@@ -72,8 +71,9 @@ def give(
     if kind is Verb.RETRY:
         return retry(crawl, RetryRequest.parse(arguments), who=who)
     if kind is Verb.ADD:
-        seeds = tuple(dict.fromkeys(map(seed, arguments)))
-        return add_seeds(crawl, SeedList(seeds, ()), seeds, who=who)
+        seeds = described_seeds(arguments)
+        about = {own.url: str(own) for own in seeds.own}
+        return add_seeds(crawl, seeds, [about.get(address, address) for address in seeds.urls], who=who)
     words = (*arguments, UNDO) if undo else tuple(arguments)
     with crawl_lock(crawl) as running:
         order = asyncio.run(_given(crawl, NewOrder(kind, words, who or user()), wanted, running=running))

@@ -5,11 +5,13 @@ once, and the URL it concerned has a note. A function that fails `MOST_LOST` tim
 not asked again in this run.
 """
 
+import ast
 import asyncio
 import hashlib
 import json
 import logging
 import threading
+import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +30,7 @@ from archiver.config.settings import Settings
 from archiver.config.tls import KEYS_WITH_FILES
 from archiver.crawl.hooks.plugins import InstalledExtractor, extractors
 from archiver.crawl.hooks.process import HookProcessError, HookProcesses, limited
-from archiver.crawl.hooks.values import HookDocument, HookExchange, HookPage
+from archiver.crawl.hooks.values import FUNCTIONS, HookDocument, HookExchange, HookPage
 from archiver.crawl.hooks.worker import EXTRACTOR
 from archiver.errors import ConfigError
 from archiver.extract.exchange import charset, is_robots, payload
@@ -72,6 +74,40 @@ def pinned(given: HookFile) -> tuple[HookFile, bytes]:
             f"{digest[:12]}…); put the old one back, or name the new one: {named}"
         )
     return replace(given, digest=digest), text
+
+
+def written_functions(given: HookFile, text: bytes) -> dict[str, int]:
+    """Return the hooks that the file *given*, which holds *text*, defines, imports or assigns, with their lines.
+
+    The file is not run. Raises `ConfigError` if it is no Python.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        named = printable(given.path, 1000)
+        raise ConfigError(f"--hooks {named}: it is no Python: {printable(str(error), 300)}") from None
+    lines: dict[str, int] = {}
+    for node in _outside_functions(tree.body):
+        names = list[str]()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.ImportFrom):
+            names = [each.asname or each.name for each in node.names]
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        lines |= {name: node.lineno for name in names if name in FUNCTIONS}
+    return {name: lines[name] for name in FUNCTIONS if name in lines}
+
+
+def _outside_functions(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of *body*, and those in its branches, but not those of functions and classes."""
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for branch in ("body", "handlers", "orelse", "finalbody"):
+                yield from _outside_functions(getattr(node, branch, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +164,19 @@ class Hooks:
         for name, times in self._failures.items():
             log.warning("hook %s failed %s in this run", printable(name, 100), count(times, "time"))
 
-    def judge(self, claim: Claim, links: Sequence[Link]) -> tuple[dict[tuple[str, Hop], bool], str]:
+    @property
+    def judges(self) -> bool:
+        """True if there is a function `judge`, which gets the texts of links."""
+        return "judge" in self._functions
+
+    def judge(self, claim: Claim, links: Links) -> tuple[dict[tuple[str, Hop], bool], str]:
         """Return which of *links*, found in the document of *claim*, a hook takes (True) or refuses, and its error."""
-        if not self._asks("judge") or not links or is_robots(claim):
+        if not self._asks("judge") or not links.links or is_robots(claim):
             return {}, ""
-        asked = [(link.url, link.hop.value, link.context) for link in links]
+        texts = links.texts
+        asked = [(link.url, link.hop.value, link.context, texts.get(link[:2], "")) for link in links.links]
         letters, failed = self._asked("judge", ("judge", _page(claim), asked))
-        given = zip(links, letters or "", strict=False)
+        given = zip(links.links, letters or "", strict=False)
         return {(link.url, link.hop): letter == "y" for link, letter in given if letter != "-"}, failed
 
     def further(self, claim: Claim, exchange: Exchange, links: Links) -> Links:
@@ -280,16 +322,21 @@ async def opened_hooks(stack: AsyncExitStack, source: HookSource | None) -> Hook
     return hooks
 
 
-@contextmanager
-def vouched_hooks(layout: Layout, settings: Settings) -> Iterator[Hooks | None]:
-    """Yield the hooks of the collection in *layout*; its file runs only if this user named it for the collection."""
-    given = settings.hooks.hooks
+def check_vouched(layout: Layout, settings: HookSettings) -> None:
+    """Refuse a file of hooks that this user has not named for the collection in *layout*."""
+    given = settings.hooks
     if given is not None and strangers(layout, [f"hooks {given}"]):
         raise ConfigError(
             f"{layout.settings}: hooks: you have not named {printable(given.path, 1000)} for this collection on this "
             f"machine, and it would run as your program; if you trust it: archiver resume DIR --hooks FILE; otherwise "
             "delete it from the file"
         )
+
+
+@contextmanager
+def vouched_hooks(layout: Layout, settings: Settings) -> Iterator[Hooks | None]:
+    """Yield the hooks of the collection in *layout*; its file runs only if this user named it for the collection."""
+    check_vouched(layout, settings.hooks)
     with hooks_of(settings) as hooks:
         yield hooks
 

@@ -23,11 +23,12 @@ class HookStop(Exception):  # noqa: N818 - a wish of the user, and no error
 
 @dataclass(frozen=True, slots=True)
 class HookLink:
-    """A link: its URL, the kind of hop, and its place in the document."""
+    """A link: its URL, the kind of hop, its place in the document, and its text."""
 
     url: str  # absolute; one that `links` returns may be relative to the document
     hop: str = "L"  # L: a page, E: needed to show the page, X: a guess, M: a sitemap or its entry, R: a redirect
     context: str = ""  # element and attribute, "a/@href"; "" if there is none
+    text: str = ""  # that a link of an HTML page shows, up to 300 characters; of a picture, its alternative text
 
 
 @dataclass(frozen=True, slots=True)

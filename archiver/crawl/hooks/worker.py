@@ -111,7 +111,7 @@ class HookWorker:
         errors = [[name, text, times, name in self._late] for (name, text), times in self._errors.items()]
         return {"value": value, "errors": errors, "stop": self._stop}
 
-    def _judge(self, page: HookPage, links: list[tuple[str, str, str]]) -> str:
+    def _judge(self, page: HookPage, links: list[tuple[str, str, str, str]]) -> str:
         """Return a letter for each link: y, n, or - where the usual rules decide."""
         judge, letters = self._functions["judge"], list[str]()
 

@@ -144,7 +144,8 @@ class VisitAdoption:
         self._originals = Originals(payloads)
         self._frontier = frontier
         self._rules = rules
-        self._read = ReaderProcess(near=0)  # a document may have ended the last process
+        self._judges = rules.hooks is not None and rules.hooks.judges
+        self._read = ReaderProcess(near=0, texts=self._judges)  # a document may have ended the last process
 
     async def read_all(self, files: Iterable[Unread], spool: Path) -> AsyncIterator[Unread]:
         """Settle every visit of *files*, which are in order of their beginning; yield each file when that is done."""
@@ -222,7 +223,7 @@ class VisitAdoption:
             read = read_links(then, exchange, self._read)
             return read if self._rules.hooks is None else self._rules.hooks.further(then, exchange, read)
         if found.notes.links_of is None:
-            return with_page(then, exchange, found.notes.links)
+            return self._with_page(then, exchange, found.notes.links)
         name, offset = found.notes.links_of
         original = original_at(folder, name, offset) if is_bare(name) else None
         if original is None or original.digest != found.capture.payload_digest:
@@ -231,7 +232,12 @@ class VisitAdoption:
         if found.capture.revisit is Profile.NOT_MODIFIED:
             return stored_links(folder / name, offset, spool, then, self._read)
         links = links_at(folder, name, offset)
-        return read_links(then, exchange, self._read) if links is None else with_page(then, exchange, links)
+        return read_links(then, exchange, self._read) if links is None else self._with_page(then, exchange, links)
+
+    def _with_page(self, then: Claim, exchange: Exchange, links: Links) -> Links:
+        """Return *links*, from the records of a visit, with the page, and with the texts that a hook judges by."""
+        texts = read_links(then, exchange, self._read).texts if self._judges else {}
+        return replace(with_page(then, exchange, links), texts=texts)
 
 
 def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:

@@ -6,9 +6,10 @@ the URL is settled, by this crawler or by another one, or for as long as the use
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from archiver import url
 from archiver.ask import Ask
@@ -28,6 +29,7 @@ POLL_EVERY = 0.1  # seconds between two looks at the URLs that pages wait for
 METHODS = frozenset(("GET", "HEAD"))  # that need no body
 MAX_POSTS = 50  # of one page
 MAX_SAME = 10_000  # URLs that defeat caches and are remembered
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -245,25 +247,35 @@ class PageRequests:
             self.new.add(address)
         return asked.kind != NAVIGATION and await context.held.settled(address, context.patience)
 
-    async def add_links(self, links: Iterable[str], pictures: Iterable[str]) -> None:
-        """Queue the links of the live document, and its pictures for other screens, that the crawl does not know."""
+    async def add_links(self, links: Mapping[str, str], pictures: Iterable[str]) -> None:
+        """Queue the links of the live document, and its pictures for other screens, that the crawl does not know.
+
+        *links* have their texts, for hooks.
+        """
+        texts: dict[str, str] = {}
+        for address, text in links.items():
+            if text and (canonical := url.canonical(address)):
+                texts.setdefault(canonical, text)
         found = ((Hop.REQUISITE, "browser:@srcset", pictures), (Hop.LINK, "browser:a/@href", links))
         for hop, context, addresses in found:
             named = dict.fromkeys(filter(None, map(url.canonical, addresses)))
             known = await self._context.frontier.states(named)
-            await self._queue([Link(each, hop, context) for each in named if each not in known])
+            new = [Link(each, hop, context) for each in named if each not in known]
+            await self._queue(new, texts=texts if hop is Hop.LINK else NO_TEXTS)
 
-    async def _queue(self, links: Iterable[Link], ask: Ask | None = None) -> bool:
+    async def _queue(self, links: Iterable[Link], ask: Ask | None = None, texts: Mapping[str, str] = NO_TEXTS) -> bool:
         """Queue those of *links* that the rules of the crawl take; return True if there are any.
 
-        *ask*: what a script sends.
+        *ask*: what a script sends; *texts*: of the links, by URL.
         """
         context, claim = self._context, self._due.claim
         rules, now = context.rules.visit_rules, context.clock.now()
         if rules.hooks is None:
             verdicts = [judged(rules, link, claim, now) for link in links]
         else:  # an answer takes a moment
-            verdicts = await asyncio.to_thread(lambda: [judged_alone(rules, link, claim, now) for link in links])
+            verdicts = await asyncio.to_thread(
+                lambda: [judged_alone(rules, link, claim, now, texts.get(link.url, "")) for link in links]
+            )
         refused = [each for each in verdicts if isinstance(each, Refusal)]
         if refused:
             await context.frontier.add_refused(claim, refused)

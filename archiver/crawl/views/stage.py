@@ -275,7 +275,9 @@ class _Tabs:
         self._stage = stage
         self._context = context
         plan = BehaviourPlan(settings.browser_clicks, stage.behaviors)
-        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience, behaviours=plan)
+        hooks = context.rules.visit_rules.hooks
+        texts = hooks is not None and hooks.judges
+        self._limits = ViewLimits(seconds=ViewLimits().seconds + context.patience, behaviours=plan, texts=texts)
         self._pictures = settings.browser_screenshots == "on"
 
     async def show(self, tabs: int, first: DueView) -> None:

@@ -114,7 +114,7 @@ def _with_early(elements: Elements, links: tuple[Link, ...], joiner: UrlJoiner) 
 def _elements(source: str) -> Elements:
     """Return the elements of *source*, and of the markup in its comments, noframes and templates."""
     elements, hidden = _read_source(source)
-    if elements.base and (live := _without_inert_bases(source)) is not source:
+    if elements.base and (live := without_inert_bases(source)) is not source:
         elements, hidden = _read_source(live)
     elements.base, policy = elements.base or "", elements.referrer_policy  # those in hidden markup do not count
     for _ in range(_DEEPEST - 1):
@@ -139,7 +139,7 @@ def _read_source(source: str) -> tuple[Elements, list[str]]:
         return elements, hidden
 
 
-def _without_inert_bases(source: str) -> str:
+def without_inert_bases(source: str) -> str:
     """Return *source* without base elements in templates, drawings and noscript."""
     live: list[str] = []
     position = kept = 0

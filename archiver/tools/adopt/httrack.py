@@ -2,13 +2,13 @@
 
 The cache holds bodies without the exact heads, so nothing of it becomes a capture: every URL waits. WARC files that
 HTTrack wrote (3.49-23 and later, --warc) are imported. A ZIP without its directory, as an interruption leaves it, is
-not read; `new.txt` has the same URLs.
+not read; `new.txt` has the same URLs. `winprofile.ini` is not read either: WinHTTrack and WebHTTrack keep the fields of
+their forms there, and `doit.log` has the command line that they made of these.
 
 Source: HTTrack's src/htscache.c, htscore.c (`new.txt`, `doit.log`) and its manual.
 """
 
 import re
-import shlex
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -51,6 +51,8 @@ _NUMBERS = {  # letter: keys of crawl.toml
 _UNLIMITED = frozenset(  # 0: HTTrack has no limit
     ("max-response-size", "max-bytes", "max-time", "bandwidth", "timeout", "concurrency", "host-concurrency", "rate")
 )
+_WORD = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\S)|\S+')
+_ESCAPE = re.compile(r'\\(["\\])')
 _LETTER = re.compile(r"%?[A-Za-z!#][0-9,]*")
 _TAKES_A_VALUE = {
     "F": "user-agent",
@@ -144,11 +146,9 @@ def httrack_crawl(path: Path) -> AdoptedCrawl:
 
 
 def _words(text: str) -> list[str]:
-    line = text.strip().partition("\n")[0]
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return line.split()
+    """Return the words of a command line, of which HTTrack quotes those with blanks, quotes or backslashes."""
+    found = _WORD.finditer(text.strip().partition("\n")[0])
+    return [word[0] if word[1] is None else _ESCAPE.sub(r"\1", word[1]) for word in found]
 
 
 def _command_line(words: list[str], settings: SettingsTranslation) -> None:

@@ -37,6 +37,14 @@ _PROBLEMS = 1000
 _REDIRECTS = 20
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedPart:
+    """A part of the page as a data: URL, None if it is left out."""
+
+    data: str | None
+    lacks_from: int = 0  # at this depth it lacks documents that there is room for at a lesser one; 0: it lacks none
+
+
 @dataclass(slots=True)
 class SinglePage:
     """The parts of one page, from the archive as of *at*."""
@@ -47,7 +55,8 @@ class SinglePage:
     loads: bool  # … and what is missing is loaded from it
     problems: list[str] = field(default_factory=list)  # what is not in the file, and why
     size: int = 0  # characters of data: URLs, each time that one is used: many pictures may be one large one
-    _known: dict[str, str | None] = field(default_factory=dict)  # data: URLs
+    _known: dict[str, EmbeddedPart] = field(default_factory=dict)
+    _lacks: bool = False  # the document that is being changed lacks documents because of where it is
     _open: list[str] = field(default_factory=list)  # the documents that are being changed, the outermost first
 
     def html(self, entry: IndexEntry) -> bytes:
@@ -72,10 +81,18 @@ class SinglePage:
         return data
 
     def _data(self, target: str) -> str | None:
-        if target not in self._known and target not in self._open:
-            self._known[target] = None  # of what names itself
-            self._known[target] = self._made(target)
-        return self._known.get(target)
+        """Return *target* as a data: URL; one that lacks documents is made again where it is nested less deep."""
+        if target in self._open:
+            self._lacks = True
+            return None
+        depth, part = len(self._open), self._known.get(target)
+        if part is None or depth < part.lacks_from:
+            outer, self._lacks = self._lacks, False
+            data = self._made(target)
+            part = self._known[target] = EmbeddedPart(data, depth if self._lacks else 0)
+            self._lacks = outer
+        self._lacks = self._lacks or part.lacks_from > 0
+        return part.data
 
     def _made(self, target: str) -> str | None:
         try:
@@ -84,6 +101,7 @@ class SinglePage:
                 self._leave_out(target, "not archived")
             elif len(self._open) > DEEPEST:
                 self._leave_out(target, f"more than {DEEPEST} documents in each other")
+                self._lacks = True
             else:
                 return self._inside(target, entry)
         except (ArchiveError, DamagedRecord) as error:

@@ -11,6 +11,11 @@ SEED_COLUMNS = ("seed", "state", "status", "urls_found", "problem", "title", "no
 COLLECTION_COLUMNS = ("collection", "seeds", "failed", "urls_found")
 
 
+def seed_label(about: SeedAbout) -> str:
+    """Return title and collection of a seed on one line; "" if it has neither."""
+    return "; ".join(filter(None, (about.title, about.collection and f"collection {about.collection}")))
+
+
 def seed_rows(seeds: Iterable[SeedAccount], about: Mapping[str, SeedAbout]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each of *seeds*; *about* has the descriptions by URL."""
     for seed in seeds:

@@ -59,9 +59,19 @@ function Stop({ crawl, onClose }) {
     <//>`;
 }
 
+/** Return a text of a seed as `archiver add` reads it. */
+function textOf(value) {
+  return value.includes('"') ? `'${value.replaceAll("'", `'"'"'`)}'` : `"${value}"`;
+}
+
 function AddSeeds({ crawl, onClose }) {
   const [text, setText] = useState("");
-  const seeds = text.split("\n").map(each => each.trim()).filter(Boolean);
+  const [about, setAbout] = useState({ title: "", note: "", collection: "" });
+  const urls = text.split("\n").map(each => each.trim()).filter(Boolean);
+  const given = Object.entries(about).filter(([key, value]) => value.trim() && (key !== "title" || urls.length < 2));
+  const words = given.map(([key, value]) => ` ${key}=${textOf(value.trim())}`).join("");
+  const seeds = urls.map(each => each + words);
+  const put = name => event => setAbout({ ...about, [name]: event.target.value });
   const send = event => {
     event.preventDefault();
     onClose();
@@ -72,6 +82,10 @@ function AddSeeds({ crawl, onClose }) {
       <form onSubmit=${send}>
         <p>The scope of the crawl grows with them. A crawl that runs starts on them within seconds.</p>
         <label>URLs, one a line <textarea rows="4" class="mono" required spellcheck="false" value=${text} onInput=${event => setText(event.target.value)}></textarea></label>
+        <label>Title, for one URL <input maxlength="300" disabled=${urls.length > 1} value=${about.title} onInput=${put("title")} /></label>
+        <label>Note <input maxlength="2000" value=${about.note} onInput=${put("note")} /></label>
+        <label>Collection <input maxlength="100" value=${about.collection} onInput=${put("collection")} /></label>
+        <p class="soft">Title, note and collection may stay empty. Reports and packages show them.</p>
         <p class="soft">The same as a command: <${Command} text=${commandOf(crawl.directory, "add", seeds)} /></p>
         <p class="buttons"><button class="main" disabled=${!seeds.length}>Add the seeds</button></p>
       </form>
