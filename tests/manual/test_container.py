@@ -101,7 +101,7 @@ def test_the_image_crawls(postgres_server: PostgresServer | None) -> None:
         says_what_is_missing(root)
         address = postgres_server.new_database()
         with site() as (server, gate):
-            begin = f"{server.url()} --rate 0 --probe off --min-free-disk 0"
+            begin = f"{server.url()} --rate 0 --probe off --min-free-disk 0 --timeout {PATIENCE:g}"
             variables = {"FRONTIER": address, "FOLDER": "/data", "BEGIN": begin}
             stops_in_order(root, gate, variables)
             goes_on(root, variables)
