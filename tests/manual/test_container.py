@@ -122,7 +122,8 @@ def says_what_is_missing(root: Root) -> None:
 def stops_in_order(root: Root, gate: Gate, variables: dict[str, str]) -> None:
     """The first run ends at the signal that docker stop sends, and finishes the request under way."""
     with container(root, **variables) as running:
-        gate.arrived.wait()
+        until(lambda: gate.arrived.up or running.process.poll() is not None)
+        assert gate.arrived.up, running.output
         assert running.run(root.probe).returncode == 0
         is_init(running)
         notices_that_it_hangs(running, root)
