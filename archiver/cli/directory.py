@@ -18,7 +18,7 @@ from archiver.collection.settings_file import read_settings, seed_descriptions
 from archiver.config.addresses import DATABASE_SCHEMES
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier.address import address_of, machine_of
+from archiver.frontier.address import address_of, check_driver, machine_of
 from archiver.storage import OPEN, storage, sync_folder
 
 if TYPE_CHECKING:
@@ -209,10 +209,9 @@ def wait_for_server(address: str) -> None:
     """Wait until the server of the database at *address* can be reached: it may start together with this machine."""
     if not address:
         return
-    try:
-        from archiver.frontier import dialect, postgres
-    except ModuleNotFoundError:
-        raise ConfigError("--frontier needs the package psycopg: pip install 'warchiver[postgres]'") from None
+    check_driver(address)
+    from archiver.frontier import dialect, postgres
+
     told = set()
     for reason in postgres.unreachable(address):
         if reason not in told:

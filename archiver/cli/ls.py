@@ -87,7 +87,7 @@ def _tell_of_other_machines(layout: Layout) -> None:
     only = f"archiver: these are the captures of {own} only"
     try:
         others = other_machines(layout)
-    except (ConfigError, ArchiveError, ModuleNotFoundError):  # received from others, or the server is away
+    except (ConfigError, ArchiveError):  # received from others, or the server is away
         say(f"{only}; its database, which knows of others, cannot be read")
         return
     if others:

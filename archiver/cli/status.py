@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from archiver.cli.directory import named_crawl
+import click
+
+from archiver.cli.directory import check_is_directory, named_crawl
 from archiver.cli.options import crawl_argument, define_command, json_option
 from archiver.cli.terminal import WIDTH, colours, complain, result
 from archiver.collection.layout import Layout
-from archiver.collection.live import Live, current_live
-from archiver.collection.lock import Holder
-from archiver.collection.named_crawl import NamedCrawl
+from archiver.collection.live import ENDED, Live, Pulse, current_live, last_live, pulse
+from archiver.collection.lock import Holder, holder
+from archiver.collection.named_crawl import NamedCrawl, check_holds_crawl
 from archiver.config.seeds import descriptions
 from archiver.errors import ConfigError
 from archiver.frontier import machines, totals
@@ -62,30 +64,34 @@ class CrawlStatus:
         return "stopped" if work_left(self.found) else "done"
 
 
-def status(place: Path | str, *, as_json: bool) -> ExitCode:
-    """Print the progress of the crawl at *place*."""
+def status(place: Path | str, *, as_json: bool, check: bool) -> ExitCode:
+    """Print the progress of the crawl at *place*; with *check* only whether it runs."""
     from archiver.collection.earlier_crawls import rounds, stamp_of
 
-    crawl = named_crawl(place)
     now = time.time()
+    if check:
+        if as_json:
+            raise ConfigError("--check prints one line for people; leave out --json, or read live.json")
+        return _check(place, now)
+    crawl = named_crawl(place)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
     with crawl.read() as db:
-        holder = crawl.holder(db)
+        works = crawl.holder(db)
         quotas = crawl.quotas(db)
         found = _described(read_summary(db, quotas=quotas), crawl, db)
         standing = CrawlStatus(
             now,
-            holder,
-            found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
+            works,
+            found if works else replace(found, ending=verdict.ending(found.verdict.run)),
             totals.recent_rate(db, now),
             tuple(totals.hosts(db, now, shown, quotas=quotas)),
             () if crawl.layout is None else tuple(map(stamp_of, rounds(crawl.layout))),
             tuple(machines.accounts(db)) if crawl.address else (),
             *_pause(db),
-            _store(crawl.layout, others=not holder),
+            _store(crawl.layout, others=not works),
             current_live(crawl.layout, now) if crawl.layout is not None and crawl.is_recording else None,
         )
-    result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, holder))))
+    result(_json(standing, crawl) if as_json else "\n".join(_lines(standing, _view(crawl, works))))
     return ExitCode.DONE
 
 
@@ -100,6 +106,40 @@ def _described(found: Summary, crawl: NamedCrawl, db: Reader) -> Summary:
         return found
     titles = {address: label for address, one in about.items() if (label := seed_label(one))}
     return replace(found, about=about, verdict=replace(found.verdict, titles=titles))
+
+
+def _check(place: Path | str, now: float) -> ExitCode:
+    """Print whether a process of this machine crawls in the directory *place*; the exit code says it too.
+
+    Only the lock and live.json are read: the database may be away, which is no fault of the process.
+    """
+    if isinstance(place, str):
+        raise ConfigError("--check needs the directory of a crawl on this machine, not the address of a database")
+    check_is_directory(place)
+    layout = Layout(place)
+    since = layout.lock.stat().st_mtime if layout.lock.exists() else now
+    works, live = holder(place), last_live(layout)
+    if works is None and sys.platform == "win32" and live is not None and live.is_current(now):
+        works = Holder(live.pid)  # which lock is held cannot be seen there
+    if works is None:
+        check_holds_crawl(NamedCrawl.in_directory(place))
+        result(f"not running: {_last_run(live, now)}")
+        return ExitCode.STOPPED
+    how, who = pulse(live, works.pid, since, now), printable(str(works))
+    if live is None or how is Pulse.BUSY:
+        result(f"busy: {who} starts, ends or repairs")
+    elif how is Pulse.RUNS:
+        result(f"running: {who}, {live.state}")
+    else:
+        result(f"hangs: {who} has reported nothing for {duration(live.silence(now))}")
+    return ExitCode.FAULTS if how is Pulse.HANGS else ExitCode.DONE
+
+
+def _last_run(live: Live | None, now: float) -> str:
+    if live is None:
+        return "no process works in it"
+    ago = f"{duration(now - live.written)} ago"
+    return f"it ended {ago}" if live.state == ENDED else f"it was killed {ago}; archiver resume continues it"
 
 
 def _pause(db: Reader) -> tuple[bool, str]:
@@ -212,8 +252,18 @@ COMMAND = define_command(
 
     Prints counts, the rate, the result of each seed, and what each host waits for. Works while the crawl runs.
     """,
-    [crawl_argument(), json_option()],
+    [
+        crawl_argument(),
+        json_option(),
+        click.Option(
+            ["--check"],
+            is_flag=True,
+            help="Only say whether a process of this machine runs the crawl in DIR. Exits with 0 if it runs, 4 if it "
+            "does not, 7 if it hangs: it has reported nothing for a minute.",
+        ),
+    ],
     ("archiver status collections/example.org", "print it as text"),
     ("archiver status postgresql://me@db.example/mycrawl", "from any machine, of a crawl with --frontier"),
     ("archiver status collections/example.org --json | jq .totals.waiting", "use it in a script"),
+    ("archiver status collections/example.org --check || echo look at it", "notice that it has ended, or hangs"),
 )

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 from archiver.collection.layout import Layout
@@ -19,6 +20,7 @@ from archiver.storage import DRAFT, is_private, open_file, storage
 VERSION = 1
 EVERY = 1.0  # seconds between two versions of the file
 STALE = 3.0  # seconds after which a crawl that has not replaced the file does not run
+HANGS = 60.0  # seconds after which a process that holds the lock, but has not replaced the file, hangs
 LARGEST = 1 << 20  # bytes
 MOST_HOSTS = 200
 MOST_WARNINGS = 20
@@ -133,6 +135,7 @@ class Live:
     disk_free: int = 0  # bytes, on the fullest disk of the collection
     spool_bytes: int = 0  # of responses in spool files
     loop_lag: float = 0.0  # longest delay of the event loop in the last second
+    silent: float = 0.0  # seconds since the last message of that crawler process which has been silent the longest
     rss: int = 0  # bytes of memory, of all processes of the crawl
     commit_lag: float = 0.0  # seconds for which answers have waited without a commit
     last_commit: float = 0.0  # seconds since the epoch; 0: none in this run
@@ -146,6 +149,28 @@ class Live:
     def is_current(self, now: float) -> bool:
         """Return True if the crawl that has written this still runs at *now* (seconds since the epoch)."""
         return self.state != ENDED and abs(now - self.written) <= STALE
+
+    def silence(self, now: float) -> float:
+        """Return for how many seconds, at *now*, the crawl or one of its processes has reported nothing."""
+        return max(now - self.written, self.silent)
+
+
+class Pulse(Enum):
+    """How a process is that has locked a collection."""
+
+    BUSY = auto()  # it opens or ends a crawl, or does something else: it keeps no live.json at the moment
+    RUNS = auto()
+    HANGS = auto()
+
+
+def pulse(live: Live | None, pid: int, since: float, now: float) -> Pulse:
+    """Return how the process *pid* is at *now*, which has held the lock since *since*; *live*: what live.json says.
+
+    A live.json of an earlier run says nothing about it. *pid* is 0 if it is not known.
+    """
+    if live is None or live.state == ENDED or live.written < since or pid not in (0, live.pid):
+        return Pulse.BUSY
+    return Pulse.HANGS if live.silence(now) > HANGS else Pulse.RUNS
 
 
 def summed(all_words: Iterable[Words]) -> dict[str, int]:
@@ -173,7 +198,7 @@ _COUNTS = (
     *("pid", "done", "waiting", "failed", "excluded", "held", "active", "received", "visits", "unwritten"),
     *("disk_free", "spool_bytes", "rss", "store_backlog_bytes"),
 )
-_NUMBERS = ("written", "elapsed", "rate", "loop_lag", "commit_lag", "last_commit")
+_NUMBERS = ("written", "elapsed", "rate", "loop_lag", "silent", "commit_lag", "last_commit")
 _TALLY = {
     "visits": "visits_total",
     "received": "received_total",

@@ -24,7 +24,7 @@ from archiver.config import toml
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import machines, totals
-from archiver.frontier.address import SharedFrontier, address_of
+from archiver.frontier.address import SharedFrontier, address_of, check_driver
 from archiver.frontier.captures import file_names, first_capture
 from archiver.frontier.connection import Reader
 from archiver.humanize import count
@@ -67,10 +67,9 @@ class NamedCrawl:
     @classmethod
     def at_address(cls, address: str) -> Self:
         """Return the crawl whose frontier is at *address*. Raises `ConfigError` if there is none."""
-        try:
-            from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
-        except ModuleNotFoundError:
-            raise ConfigError(f"{address} needs the package psycopg: pip install 'warchiver[postgres]'") from None
+        check_driver(address)
+        from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
+
         try:
             there = postgres_reading.holds_crawl(address)
         except ArchiveError as error:

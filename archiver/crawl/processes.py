@@ -107,6 +107,7 @@ class Crawler:
     process: CrawlerProcess | None = None
     shown: Snapshot | None = None
     past: list[Snapshot] = field(default_factory=list)  # the last ones of earlier processes
+    heard: float = 0.0  # when its process sent the last message, by the clock of the event loop; 0: none so far
     live: Live | None = None  # its latest figures …
     past_live: list[Live] = field(default_factory=list)  # … and the last ones of earlier processes
     result: Ended | Failed | None = None
@@ -159,7 +160,9 @@ class Supervisor:
         """Return the figures of the whole crawl; *loop_lag*: longest delay of our event loop in the last second."""
         running = [each.live for each in self._crawlers if each.live is not None]
         past = [one for each in self._crawlers for one in each.past_live]
-        return together(self.snapshot(), running, past, loop_lag)
+        now = asyncio.get_running_loop().time()
+        silent = max(now - each.heard if each.heard else 0.0 for each in self._crawlers)
+        return replace(together(self.snapshot(), running, past, loop_lag), silent=silent)
 
     def _phase(self) -> Phase | None:
         if any(each.process is None and each.result is None for each in self._crawlers):
@@ -255,7 +258,9 @@ class Supervisor:
     async def _hear(self, crawler: Crawler) -> None:
         """Take the messages of *crawler* until its process ends."""
         assert crawler.process is not None
+        loop = asyncio.get_running_loop()
         async for message in crawler.process.messages():
+            crawler.heard = loop.time()
             match message:
                 case Snapshot():
                     crawler.shown = message
@@ -280,6 +285,7 @@ class Supervisor:
     async def _ended(self, crawler: Crawler) -> int:
         """Wait until the process of *crawler* has ended; return its exit code."""
         assert crawler.process is not None
+        crawler.heard = 0.0
         code = await crawler.process.ended()
         crawler.process = None
         return code

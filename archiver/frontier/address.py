@@ -23,6 +23,19 @@ MACHINE = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9.-]{{0,{LONGEST_MACHINE - 2}}}[A
 MOST_LINES = 4
 
 
+def check_driver(address: str) -> None:
+    """Refuse *address* if the driver of PostgreSQL cannot be used. It is an extra, and may need a library."""
+    try:
+        import psycopg  # noqa: F401, PLC0415 - only such a crawl needs it
+    except ModuleNotFoundError:
+        raise ConfigError(f"{address} needs the package psycopg: pip install 'warchiver[postgres]'") from None
+    except ImportError:
+        raise ConfigError(
+            f"{address}: psycopg finds no libpq; install the package libpq5 of your system, or: "
+            "pip install 'psycopg[binary]'"
+        ) from None
+
+
 def file_of(database: Path) -> Path:
     """Return the file with the address of the frontier that would be in the file *database*."""
     return database.with_suffix(SUFFIX)

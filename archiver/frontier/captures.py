@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archiver.ask import Ask
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier.address import address_of
+from archiver.frontier.address import address_of, check_driver
 from archiver.frontier.connection import Reader
 from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
@@ -222,6 +222,7 @@ def _server(path: Path) -> "PostgresReader | None":
         raise ConfigError(f"{path.parent}: you have not named its database on this machine; {cure}") from None
     if not address:
         return None
+    check_driver(address)
     from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
 
     try:

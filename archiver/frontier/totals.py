@@ -14,7 +14,7 @@ from shlex import quote
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database
-from archiver.frontier.address import address_of
+from archiver.frontier.address import address_of, check_driver
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.policy import limits
@@ -127,6 +127,7 @@ def _read(place: Path | str) -> Iterator[tuple[Reader, bool]]:
     """Open the database of *place*; the second value is False if the database is empty."""
     path = Path(place) / NAME
     if address := place if isinstance(place, str) else address_of(path):
+        check_driver(address)
         from archiver.frontier import postgres_reading  # noqa: PLC0415 - an extra, which only such a crawl needs
 
         with postgres_reading.reading(address) as (server, started):

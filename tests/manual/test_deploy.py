@@ -168,6 +168,70 @@ def test_codes_after_which_the_unit_is_not_started_again() -> None:
     assert unit()["RestartPreventExitStatus"] == str(int(ExitCode.USAGE))
 
 
+def test_each_container_has_the_same_probe() -> None:
+    text = (DEPLOY / "Containerfile").read_text("utf-8")
+    (found,) = re.findall(
+        r"^HEALTHCHECK --interval=(\d+)s --timeout=(\d+)s --retries=(\d+) CMD (.+)$", text, re.MULTILINE
+    )
+    interval, timeout, retries, command = int(found[0]), int(found[1]), int(found[2]), json.loads(found[3])
+    (container,) = manifests()["StatefulSet", "archiver"]["spec"]["template"]["spec"]["containers"]
+    assert container["livenessProbe"] == {
+        "exec": {"command": command},
+        "periodSeconds": interval,
+        "timeoutSeconds": timeout,
+        "failureThreshold": retries,
+    }
+    for name in ("first", "crawler"):
+        assert compose()["services"][name]["healthcheck"] == {
+            "test": ["CMD", *command],
+            "interval": f"{interval}s",
+            "timeout": f"{timeout}s",
+            "retries": retries,
+        }
+    assert command == [SCRIPT.name, "check"]
+
+
+def probe(folder: Path, code: ExitCode | None = None, **variables: str) -> tuple[int, list[str]]:
+    """Run the probe with a program in place of archiver that ends with *code*; return what Machine.runs returns."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin" / "archiver").write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit {int(code or 0)}\n")
+    (folder / "bin" / "archiver").chmod(0o755)
+    path = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    ran = subprocess.run([SCRIPT, "check"], env={**variables, **path}, capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+    return ran.returncode, ran.stdout.splitlines()
+
+
+@pytest.mark.parametrize("code", list(ExitCode))
+def test_only_a_crawler_that_hangs_fails_the_probe(tmp_path: Path, code: ExitCode) -> None:
+    """Or a probe that itself fails. One that is not there waits for something, or has ended as it should."""
+    healthy = {ExitCode.DONE, ExitCode.USAGE, ExitCode.STOPPED}
+    (tmp_path / "crawl.lock").touch()
+    expected = (0 if code in healthy else 1, ["status", str(tmp_path), "--check"])
+    assert probe(tmp_path, code, DIRECTORY=str(tmp_path)) == expected
+
+
+@with_flock
+def test_the_probe_finds_the_folder_that_this_machine_has_taken(tmp_path: Path) -> None:
+    note, folder = tmp_path / "note", tmp_path / "data"
+    variables = {"NOTE": str(note), "FOLDER": str(folder)}
+    assert probe(tmp_path, ExitCode.FAULTS, **variables) == (0, [])
+    (tmp_path / "other").mkdir()
+    assert Machine(tmp_path / "other", {**variables, "FRONTIER": "postgresql://db/crawl"}).runs()[0] == 0
+    place = note.read_text().strip()
+    assert probe(tmp_path, ExitCode.FAULTS, **variables) == (0, [])  # nothing has begun there
+    Path(place).mkdir()
+    (Path(place) / "crawl.lock").touch()
+    assert probe(tmp_path, ExitCode.FAULTS, **variables) == (1, ["status", place, "--check"])
+
+
+@with_flock
+def test_a_note_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    given = {"NOTE": str(tmp_path), "FRONTIER": "postgresql://db/crawl"}
+    code, words = Machine(tmp_path, given).runs()
+    assert (code, words[0]) == (0, "join")
+
+
 def test_the_compose_file_is_understood() -> None:
     text = (files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json").read_text("utf-8")
     jsonschema.validate(compose(), json.loads(text))

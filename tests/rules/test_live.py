@@ -14,6 +14,7 @@ from archiver.collection import live as live_json
 from archiver.collection.layout import Layout
 from archiver.collection.live import (
     BATCH_BOUNDS,
+    HANGS,
     LARGEST,
     LONGEST_TEXT,
     MOST,
@@ -24,11 +25,13 @@ from archiver.collection.live import (
     HostStates,
     Live,
     LiveWarning,
+    Pulse,
     Tally,
     current_live,
     last_live,
     live_text,
     parse_live,
+    pulse,
     write_live,
 )
 from archiver.crawl.live.figures import host_states, longest_waits, of_snapshot, together
@@ -61,6 +64,7 @@ FULL = Live(
     disk_free=12,
     spool_bytes=13,
     loop_lag=0.25,
+    silent=0.125,
     rss=14,
     commit_lag=0.75,
     last_commit=999.0,
@@ -82,6 +86,26 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     write_live(layout, replace(FULL, state="ended"))
     assert current_live(layout, 1000.0) is None
     assert [path.name for path in tmp_path.iterdir()] == ["live.json"]
+
+
+@pytest.mark.parametrize(
+    ("live", "pid", "now", "expected"),
+    [
+        (FULL, 7, 1000.0, Pulse.RUNS),
+        (FULL, 7, 1000.0 + HANGS, Pulse.RUNS),
+        (FULL, 7, 1000.1 + HANGS, Pulse.HANGS),
+        (FULL, 0, 1000.1 + HANGS, Pulse.HANGS),
+        (FULL, 7, 10.0, Pulse.RUNS),  # a clock that was set back says nothing
+        (replace(FULL, silent=HANGS + 0.1), 7, 1000.0, Pulse.HANGS),  # one of several processes
+        (replace(FULL, state="paused"), 7, 1000.0, Pulse.RUNS),
+        (replace(FULL, state="ended"), 7, 1000.1 + HANGS, Pulse.BUSY),  # it writes reports
+        (replace(FULL, written=999.0), 7, 1000.1 + HANGS, Pulse.BUSY),  # of a run before, by a process with its number
+        (FULL, 8, 1000.1 + HANGS, Pulse.BUSY),
+        (None, 7, 1000.1 + HANGS, Pulse.BUSY),
+    ],
+)
+def test_how_a_process_is_that_holds_the_lock(live: Live | None, pid: int, now: float, expected: Pulse) -> None:
+    assert pulse(live, pid, 999.5, now) is expected
 
 
 def test_the_page_names_every_field() -> None:

@@ -46,7 +46,7 @@ def check_all_is_here(directory: Path) -> None:
     """Refuse a directory with the captures of one machine of several: views would miss what the others have."""
     try:
         others = other_machines(Layout(directory))
-    except (ConfigError, ArchiveError, ModuleNotFoundError):  # received from others, or the server is away
+    except (ConfigError, ArchiveError):  # received from others, or the server is away
         return
     if others:
         has = plural(len(others), "has", "have")
