@@ -23,7 +23,7 @@ from fixtures.rawserver import Answer, RawServer
 from fixtures.sites import message, ok, page
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-DOING = "starts, ends, repairs or records"
+DOING = "starts, ends or repairs"
 CRAWL = ("crawl", "-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0")
 
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot stop a process")
