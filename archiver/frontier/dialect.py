@@ -46,6 +46,12 @@ RULES = tuple(
         (r"\bsubstr\((rtrim\([^()]*\)|[\w.]+), -(\d+)\)", r"right(\1, \2)"),
         (r"\bGLOB '\*", "LIKE '%"),
         (r"\binstr\(", "strpos("),
+        (r" WITHOUT ROWID\b", ""),
+        # Counting rows that are alike: SQLite sorts them for GROUP BY, and PostgreSQL does not.
+        (
+            r", 1 FROM (\w+(?: AS \w+)?) WHERE true\s+ON CONFLICT [^?]* DO UPDATE SET urls = groups\.urls \+ 1\s*$",
+            r", count(*) FROM \1 GROUP BY 1, 2, 3",
+        ),
         # Unique indexes of texts that may be long: see postgres.sql.
         (r"ON CONFLICT \(pattern\)", "ON CONFLICT (md5(pattern))"),
         (r"ON CONFLICT \(rule, host\)", "ON CONFLICT (md5(rule), host)"),

@@ -1,0 +1,73 @@
+"""What the figures of a report need of the table of URLs, gathered by two passes for all of them.
+
+Both results are temporary tables of the connection, so they are as old as its transaction. URLs are counted in groups
+without sorting them, which would take as long again as reading them. The URLs that lists are about, such as failures,
+are remembered by their rows, because a table has many more that were archived without a remark.
+"""
+
+from archiver.frontier.connection import Reader
+
+DEEPEST = 12  # deeper URLs are counted together
+STATES = ("archived", "failed", "excluded", "waiting", "held")
+KINDS = ("rules", "page", "requisite", "guess", "sitemap")
+# A guess with the name of a page is one link farther from the seed than its source. If it exists, it is a page.
+_PAGE_AFTER_ALL = """
+urls.status BETWEEN 200 AND 399 AND urls.depth > (SELECT above.depth FROM urls AS above WHERE above.id = urls.via)
+"""
+KIND = f"""
+CASE WHEN urls.priority < 0 THEN 0 ELSE CASE substr(urls.path, -1) WHEN 'L' THEN 1 WHEN 'E' THEN 2 ELSE
+     CASE substr(rtrim(urls.path, 'R'), -1) WHEN 'L' THEN 1 WHEN 'E' THEN 2 WHEN '' THEN 1
+     WHEN 'X' THEN CASE WHEN {_PAGE_AFTER_ALL} THEN 1 ELSE 3 END ELSE 4 END END END
+"""  # a place in `KINDS`; most paths do not end with a redirect, which takes longer
+
+_STATE = " ".join(f"WHEN '{name}' THEN {place}00" for place, name in enumerate(STATES))
+# One number with a digit for each property, so that few rows and short ones are compared
+_ALIKE = f"""
+urls.status * 1000000 + CASE WHEN urls.depth < {DEEPEST} THEN urls.depth ELSE {DEEPEST} END * 10000 + ({KIND}) * 1000
++ CASE urls.state {_STATE} ELSE 900 END + CASE WHEN urls.hop = 'E' THEN 1 ELSE 0 END
++ CASE WHEN urls.path = '' THEN 2 ELSE 0 END + CASE WHEN urls.id = urls.seed THEN 4 ELSE 0 END
+"""
+STATUS_OF, DEPTH_OF, KIND_OF, STATE_OF, BITS_OF = (
+    "(alike / 1000000)",
+    "(alike / 10000 % 100)",
+    "(alike / 1000 % 10)",
+    "(alike / 100 % 10)",
+    "(alike % 10)",
+)
+IS_REQUISITE = f"{BITS_OF} IN (1, 3, 5, 7)"
+HAS_PATH = f"{BITS_OF} IN (0, 1, 4, 5)"
+IS_NO_SEED = f"{BITS_OF} < 4"
+_GROUPS = """
+CREATE TEMP TABLE IF NOT EXISTS url_figures (
+    alike BIGINT NOT NULL, failure TEXT NOT NULL, seed BIGINT NOT NULL, urls BIGINT NOT NULL,
+    PRIMARY KEY (seed, alike, failure)
+) WITHOUT ROWID
+"""
+_COUNT = f"""
+INSERT INTO temp.url_figures AS groups SELECT {_ALIKE}, failure, coalesce(seed, 0), 1 FROM urls WHERE true
+ON CONFLICT (seed, alike, failure) DO UPDATE SET urls = groups.urls + 1
+"""  # noqa: S608 - constants
+
+UNUSUAL = "temp.unusual CROSS JOIN urls ON urls.id = unusual.id"
+_UNUSUAL = "CREATE TEMP TABLE IF NOT EXISTS unusual (id BIGINT PRIMARY KEY) WITHOUT ROWID"
+_REMEMBER = """
+INSERT INTO temp.unusual SELECT urls.id FROM urls
+WHERE urls.state IN ('failed', 'excluded') OR urls.status >= 400 OR urls.note <> '' ORDER BY urls.id
+"""
+
+
+def count_urls(db: Reader) -> None:
+    """Create temp.url_figures, the URLs counted by all their properties and their seed, unless it is there."""
+    db.execute(_GROUPS)
+    if db.execute("SELECT 1 FROM temp.url_figures LIMIT 1").fetchone() is None:
+        db.execute(_COUNT)
+
+
+def find_unusual(db: Reader) -> None:
+    """Create temp.unusual unless it is there: URLs that failed, were excluded, answered with an error, or have a note.
+
+    `UNUSUAL` joins them with their rows.
+    """
+    db.execute(_UNUSUAL)
+    if db.execute("SELECT 1 FROM temp.unusual LIMIT 1").fetchone() is None:
+        db.execute(_REMEMBER)
