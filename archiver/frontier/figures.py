@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from archiver.frontier.connection import Reader
-from archiver.frontier.gathered import DEPTH_OF, STATE_OF, STATES, STATUS_OF, UNUSUAL, count_urls, find_unusual
+from archiver.frontier.gathered import (
+    ANSWER_HOST,
+    ANSWER_REVISIT,
+    DEPTH_OF,
+    IDENTICAL,
+    STATE_OF,
+    STATES,
+    STATUS_OF,
+    UNMODIFIED,
+    UNUSUAL,
+    count_answers,
+    count_urls,
+    find_unusual,
+)
 from archiver.frontier.totals import Totals
 
 MICRO = 1_000_000
@@ -109,17 +122,25 @@ class SeedFigures(NamedTuple):
     moved: str  # where its redirect led, if that was accepted; or ""
 
 
-def answered(db: Reader, span: TimeSlices) -> Iterator[CaptureGroup]:
-    """Yield all captures, grouped as the plots need them: at most some thousands of rows, from one pass.
+_SLICES = """
+CREATE TEMP TABLE IF NOT EXISTS slice_figures (
+    alike INTEGER PRIMARY KEY, captures BIGINT NOT NULL, received BIGINT NOT NULL
+)
+"""
+_COUNT_SLICES = f"""
+INSERT INTO temp.slice_figures AS groups
+SELECT (timestamp - ?) / ? * 100 + CASE WHEN status BETWEEN 200 AND 599 THEN status / 100 ELSE 0 END * 10
+       + CASE {_SPEED} ELSE {len(SPEEDS)} END, 1, received FROM captures WHERE true
+ON CONFLICT (alike) DO UPDATE SET captures = groups.captures + 1, received = groups.received + excluded.received
+"""  # noqa: S608 - constants; one number is compared fast
 
-    They are grouped by a single number, because it can be sorted fast.
-    """
-    rows = db.execute(
-        f"SELECT (timestamp - ?) / ? * 100 + CASE WHEN status BETWEEN 200 AND 599 THEN status / 100 ELSE 0 END * 10 "  # noqa: S608 - constants
-        f"+ CASE {_SPEED} ELSE {len(SPEEDS)} END AS alike, count(*), sum(received) FROM captures GROUP BY alike",
-        (span.begins * MICRO, span.step * MICRO),
-    )
-    for alike, captures, received in rows:
+
+def answered(db: Reader, span: TimeSlices) -> Iterator[CaptureGroup]:
+    """Yield all captures, grouped as the plots need them: at most some thousands of rows, from one pass."""
+    db.execute(_SLICES)
+    db.execute("DELETE FROM temp.slice_figures")
+    db.execute(_COUNT_SLICES, (span.begins * MICRO, span.step * MICRO))
+    for alike, captures, received in db.execute("SELECT alike, captures, received FROM temp.slice_figures"):
         yield CaptureGroup(alike // 100, alike // 10 % 10, alike % 10, captures, received)
 
 
@@ -129,7 +150,7 @@ def failed(db: Reader, span: TimeSlices) -> list[tuple[int, int]]:
     return list(
         db.execute(
             f"SELECT (CAST(coalesce(settled, 0) AS INTEGER) - ?) / ? AS slice, count(*) FROM {UNUSUAL} "  # noqa: S608 - a constant
-            "WHERE urls.state = 'failed' GROUP BY slice",
+            "WHERE unusual.state = 'failed' GROUP BY slice",
             (span.begins, span.step),
         )
     )
@@ -176,14 +197,14 @@ WITH rules AS (
     FROM urls WHERE priority < 0 GROUP BY host
 ), denied AS (
     SELECT host, count(*) AS robots FROM {UNUSUAL}
-    WHERE urls.state = 'excluded' AND failure = 'robots' GROUP BY host
+    WHERE unusual.state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
-    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration,
-           count(*) FILTER (WHERE revisit = 'identical-payload-digest') AS identical,
-           sum(received) FILTER (WHERE revisit = 'identical-payload-digest') AS identical_bytes,
-           count(*) FILTER (WHERE revisit = 'server-not-modified') AS unmodified,
-           sum(received) FILTER (WHERE revisit = 'server-not-modified') AS unmodified_bytes
-    FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
+    SELECT {ANSWER_HOST} AS host, sum(captures) AS captures, sum(received) AS received, sum(duration) AS duration,
+           sum(captures) FILTER (WHERE {ANSWER_REVISIT} = {IDENTICAL}) AS identical,
+           sum(received) FILTER (WHERE {ANSWER_REVISIT} = {IDENTICAL}) AS identical_bytes,
+           sum(captures) FILTER (WHERE {ANSWER_REVISIT} = {UNMODIFIED}) AS unmodified,
+           sum(received) FILTER (WHERE {ANSWER_REVISIT} = {UNMODIFIED}) AS unmodified_bytes
+    FROM temp.answer_figures GROUP BY 1
 )
 SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0) AS archived,
        hosts.failed - coalesce(rules.failed, 0) AS failed, hosts.excluded - coalesce(rules.excluded, 0) AS excluded,
@@ -193,12 +214,13 @@ SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0) AS archived,
        coalesce(unmodified, 0) AS unmodified, coalesce(unmodified_bytes, 0) AS unmodified_bytes
 FROM hosts LEFT JOIN denied ON denied.host = hosts.id
 LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
-"""  # noqa: S608 - a constant
+"""  # noqa: S608 - constants
 
 
 def _gather_hosts(db: Reader) -> None:
     """Create the temporary table of hosts, if there is none yet."""
     find_unusual(db)
+    count_answers(db)
     db.execute(_HOSTS)
 
 
@@ -277,7 +299,8 @@ MISSING = (
 _MISSING_ROWS = f"""
 SELECT urls.url, CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status
                  ELSE urls.state END, page.url
-FROM {UNUSUAL} JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state = 'archived' ORDER BY unusual.id
+FROM {UNUSUAL} JOIN urls AS page ON page.id = urls.via
+WHERE unusual.hop IN ('E', 'R') AND {MISSING} AND page.state = 'archived' ORDER BY unusual.id
 """  # noqa: S608 - constants
 
 

@@ -114,7 +114,7 @@ SELECT seed FROM (
 ) AS linked WHERE pages <= 1 AND requisites > 0 ORDER BY seed LIMIT ?
 """  # noqa: S608 - constants
 _LEFT_OUT = f"""
-SELECT urls.url FROM {UNUSUAL} WHERE urls.state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
+SELECT urls.url FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
 UNION SELECT url FROM refusals WHERE rule LIKE 'speculative: % not there' OR rule LIKE 'speculative-per-%'
 """  # noqa: S608 - a constant
 _SCRIPTS = """
@@ -125,15 +125,15 @@ WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.
 GROUP BY urls.seed, origin.url ORDER BY urls.seed
 """
 _HOOK_FAILED = (
-    f"SELECT urls.url, note FROM {UNUSUAL} WHERE note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %' "  # noqa: S608 - a constant
-    "ORDER BY unusual.id"
+    f"SELECT urls.url, note FROM {UNUSUAL} WHERE noted = 1 "  # noqa: S608 - a constant
+    "AND (note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %') ORDER BY unusual.id"
 )
 _EXAMPLE = (
-    f"SELECT urls.url FROM {UNUSUAL} WHERE urls.state = 'excluded' AND failure = ? AND priority >= 0 "  # noqa: S608 - a constant
+    f"SELECT urls.url FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = ? AND priority >= 0 "  # noqa: S608 - a constant
     "ORDER BY unusual.id LIMIT 1"
 )
 _BY_ORDERS = (
-    f"SELECT note, count(*) AS urls FROM {UNUSUAL} WHERE urls.state = 'excluded' AND failure = ? "  # noqa: S608 - a constant
+    f"SELECT note, count(*) AS urls FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = ? "  # noqa: S608 - a constant
     "GROUP BY note ORDER BY count(*) DESC, note LIMIT ?"
 )
 _REFUSED_LINKS = """

@@ -17,7 +17,7 @@ from archiver.frontier import database
 from archiver.frontier.address import address_of
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import check_schema, connect_readonly
-from archiver.frontier.gathered import IS_NO_SEED, UNUSUAL, count_urls, find_unusual
+from archiver.frontier.gathered import ANSWER_STATUS, IS_NO_SEED, UNUSUAL, count_answers, count_urls, find_unusual
 from archiver.policy import limits
 from archiver.policy.limits import ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, Quotas
@@ -309,9 +309,13 @@ JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.
 """  # status 304 is not a redirect
 
 
+_ANSWERED = f"SELECT {ANSWER_STATUS}, sum(captures) FROM temp.answer_figures GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - a constant
+
+
 def statuses(db: Reader) -> list[tuple[int, int]]:
     """Return (status, captures), most frequent first. Status 0: an answer without a status line."""
-    return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
+    count_answers(db)
+    return list(db.execute(_ANSWERED))
 
 
 def media_types(db: Reader) -> list[tuple[str, int, int]]:
@@ -333,7 +337,7 @@ def failures(db: Reader) -> list[tuple[str, int]]:
     return list(
         db.execute(
             f"SELECT {_REASON} AS reason, count(*) AS n FROM {UNUSUAL} "  # noqa: S608 - constants
-            "WHERE urls.state IN ('failed', 'excluded') GROUP BY reason ORDER BY n DESC, reason"
+            "WHERE unusual.state IN ('failed', 'excluded') GROUP BY reason ORDER BY n DESC, reason"
         )
     )
 
@@ -372,7 +376,8 @@ def lost(db: Reader) -> Iterator[FailedUrl]:
     find_unusual(db)
     rows = db.execute(
         f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM {UNUSUAL} "  # noqa: S608 - constants
-        "LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.state IN ('failed', 'excluded') ORDER BY unusual.id"
+        "LEFT JOIN urls AS above ON above.id = urls.via WHERE unusual.state IN ('failed', 'excluded') "
+        "ORDER BY unusual.id"
     )
     for row in rows:
         yield FailedUrl(*row)

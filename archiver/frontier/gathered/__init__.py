@@ -1,6 +1,6 @@
-"""What the figures of a report need of the table of URLs, gathered by two passes for all of them.
+"""What several figures of a report need of the tables of URLs and captures, gathered by one pass for all of them.
 
-Both results are temporary tables of the connection, so they are as old as its transaction. URLs are counted in groups
+The results are temporary tables of the connection, so they are as old as its transaction. Rows are counted in groups
 without sorting them, which would take as long again as reading them. The URLs that lists are about, such as failures,
 are remembered by their rows, because a table has many more that were archived without a remark.
 """
@@ -48,10 +48,30 @@ INSERT INTO temp.url_figures AS groups SELECT {_ALIKE}, failure, coalesce(seed, 
 ON CONFLICT (seed, alike, failure) DO UPDATE SET urls = groups.urls + 1
 """  # noqa: S608 - constants
 
+IDENTICAL, UNMODIFIED = 1, 2  # places of profiles of revisits
+_ANSWERS = """
+CREATE TEMP TABLE IF NOT EXISTS answer_figures (
+    alike INTEGER PRIMARY KEY, captures BIGINT NOT NULL, received BIGINT NOT NULL, duration DOUBLE PRECISION NOT NULL
+)
+"""
+_COUNT_ANSWERS = f"""
+INSERT INTO temp.answer_figures AS groups
+SELECT (captures.status * 1000000000000 + coalesce(urls.host, 0)) * 10 + CASE captures.revisit WHEN '' THEN 0
+       WHEN 'identical-payload-digest' THEN {IDENTICAL} WHEN 'server-not-modified' THEN {UNMODIFIED} ELSE 3 END,
+       1, received, duration FROM captures LEFT JOIN urls ON urls.id = captures.url WHERE true
+ON CONFLICT (alike) DO UPDATE SET captures = groups.captures + 1, received = groups.received + excluded.received,
+    duration = groups.duration + excluded.duration
+"""  # noqa: S608 - constants
+ANSWER_STATUS, ANSWER_HOST, ANSWER_REVISIT = "(alike / 10000000000000)", "(alike / 10 % 1000000000000)", "(alike % 10)"
+
 UNUSUAL = "temp.unusual CROSS JOIN urls ON urls.id = unusual.id"
-_UNUSUAL = "CREATE TEMP TABLE IF NOT EXISTS unusual (id BIGINT PRIMARY KEY) WITHOUT ROWID"
+_UNUSUAL = """
+CREATE TEMP TABLE IF NOT EXISTS unusual (
+    id INTEGER PRIMARY KEY, state TEXT NOT NULL, hop TEXT NOT NULL, noted BIGINT NOT NULL
+)
+"""
 _REMEMBER = """
-INSERT INTO temp.unusual SELECT urls.id FROM urls
+INSERT INTO temp.unusual SELECT urls.id, urls.state, urls.hop, CASE urls.note WHEN '' THEN 0 ELSE 1 END FROM urls
 WHERE urls.state IN ('failed', 'excluded') OR urls.status >= 400 OR urls.note <> '' ORDER BY urls.id
 """
 
@@ -63,10 +83,17 @@ def count_urls(db: Reader) -> None:
         db.execute(_COUNT)
 
 
+def count_answers(db: Reader) -> None:
+    """Create temp.answer_figures, the captures counted by host, status and profile, unless it is there."""
+    db.execute(_ANSWERS)
+    if db.execute("SELECT 1 FROM temp.answer_figures LIMIT 1").fetchone() is None:
+        db.execute(_COUNT_ANSWERS)
+
+
 def find_unusual(db: Reader) -> None:
     """Create temp.unusual unless it is there: URLs that failed, were excluded, answered with an error, or have a note.
 
-    `UNUSUAL` joins them with their rows.
+    `UNUSUAL` joins them with their rows. A condition on columns of temp.unusual saves looking the others up.
     """
     db.execute(_UNUSUAL)
     if db.execute("SELECT 1 FROM temp.unusual LIMIT 1").fetchone() is None:
