@@ -14,6 +14,7 @@ from archiver.frontier.gathered import (
     ANSWER_REVISIT,
     DEPTH_OF,
     IDENTICAL,
+    PROFILES,
     STATE_OF,
     STATES,
     STATUS_OF,
@@ -272,14 +273,17 @@ def host_count(db: Reader) -> int:
     return int(db.execute("SELECT count(id) FROM hosts").fetchone()[0])
 
 
+_REVISITS = f"""
+SELECT {ANSWER_REVISIT}, sum(captures), sum(received), sum(payload_length) FROM temp.answer_figures
+WHERE {ANSWER_REVISIT} > 0 GROUP BY 1
+"""  # noqa: S608 - constants
+
+
 def revisits(db: Reader) -> list[tuple[str, int, int, int]]:
     """Return (profile, captures, bytes received for them, bytes of payload not stored again)."""
-    return list(
-        db.execute(
-            "SELECT revisit, count(*), sum(received), sum(payload_length) FROM captures WHERE revisit <> '' "
-            "GROUP BY revisit ORDER BY revisit"
-        )
-    )
+    count_answers(db)
+    rows = db.execute(_REVISITS).fetchall()
+    return sorted((PROFILES[place], captures, received, length) for place, captures, received, length in rows)
 
 
 def truncated(db: Reader) -> Iterator[TruncatedCapture]:

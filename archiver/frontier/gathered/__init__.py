@@ -6,6 +6,7 @@ are remembered by their rows, because a table has many more that were archived w
 """
 
 from archiver.frontier.connection import Reader
+from archiver.model import Profile
 
 DEEPEST = 12  # deeper URLs are counted together
 STATES = ("archived", "failed", "excluded", "waiting", "held")
@@ -48,19 +49,22 @@ INSERT INTO temp.url_figures AS groups SELECT {_ALIKE}, failure, coalesce(seed, 
 ON CONFLICT (seed, alike, failure) DO UPDATE SET urls = groups.urls + 1
 """  # noqa: S608 - constants
 
-IDENTICAL, UNMODIFIED = 1, 2  # places of profiles of revisits
+PROFILES = ("", *(each.value for each in Profile))  # "" of a response; revisits of others have a place behind them
+IDENTICAL, UNMODIFIED = PROFILES.index(Profile.IDENTICAL), PROFILES.index(Profile.NOT_MODIFIED)
+_PROFILE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(PROFILES))
 _ANSWERS = """
 CREATE TEMP TABLE IF NOT EXISTS answer_figures (
-    alike INTEGER PRIMARY KEY, captures BIGINT NOT NULL, received BIGINT NOT NULL, duration DOUBLE PRECISION NOT NULL
+    alike INTEGER PRIMARY KEY, captures BIGINT NOT NULL, received BIGINT NOT NULL, payload_length BIGINT NOT NULL,
+    duration DOUBLE PRECISION NOT NULL
 )
 """
 _COUNT_ANSWERS = f"""
 INSERT INTO temp.answer_figures AS groups
-SELECT (captures.status * 1000000000000 + coalesce(urls.host, 0)) * 10 + CASE captures.revisit WHEN '' THEN 0
-       WHEN 'identical-payload-digest' THEN {IDENTICAL} WHEN 'server-not-modified' THEN {UNMODIFIED} ELSE 3 END,
-       1, received, duration FROM captures LEFT JOIN urls ON urls.id = captures.url WHERE true
+SELECT (captures.status * 1000000000000 + coalesce(urls.host, 0)) * 10
+       + CASE captures.revisit {_PROFILE} ELSE {len(PROFILES)} END,
+       1, received, payload_length, duration FROM captures LEFT JOIN urls ON urls.id = captures.url WHERE true
 ON CONFLICT (alike) DO UPDATE SET captures = groups.captures + 1, received = groups.received + excluded.received,
-    duration = groups.duration + excluded.duration
+    payload_length = groups.payload_length + excluded.payload_length, duration = groups.duration + excluded.duration
 """  # noqa: S608 - constants
 ANSWER_STATUS, ANSWER_HOST, ANSWER_REVISIT = "(alike / 10000000000000)", "(alike / 10 % 1000000000000)", "(alike % 10)"
 
