@@ -5,7 +5,7 @@ CTEs. The rules here are all that differs. They work on the text, once for each 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import zip_longest
@@ -24,7 +24,16 @@ from archiver.frontier import database
 _LISTED = r"json_each\((\?|:\w+)\)"
 _SELECTED = rf"\(SELECT value FROM {_LISTED}\)"  # noqa: S608 - a constant
 _ARRAY = r"translate(\2, '[]', '{}')::bigint[]"
-RULES = tuple(
+
+
+def _grouped(statement: re.Match[str]) -> str:
+    keys, sums, source, columns = statement.groups()
+    added = re.sub(r"\w+", r"sum(\g<0>)", sums)
+    places = ", ".join(str(place) for place, _ in enumerate(columns.split(","), 1))
+    return f" SELECT {keys}, count(*){added} FROM {source} GROUP BY {places}"  # noqa: S608 - words of ours
+
+
+RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern), new)
     for pattern, new in (
         # Lists come as JSON. Rows are named by numbers, everything else by text. A list of numbers becomes an array,
@@ -46,6 +55,13 @@ RULES = tuple(
         (r"\bsubstr\((rtrim\([^()]*\)|[\w.]+), -(\d+)\)", r"right(\1, \2)"),
         (r"\bGLOB '\*", "LIKE '%"),
         (r"\binstr\(", "strpos("),
+        (r" WITHOUT ROWID\b", ""),
+        (r"\bINTEGER PRIMARY KEY\b", "BIGINT PRIMARY KEY"),
+        # Counting and adding up rows that are alike: SQLite sorts them for GROUP BY, and PostgreSQL does not.
+        (
+            r"(?s) AS groups\s+SELECT (.*?),\s+1((?:, \w+)*) FROM (.*) WHERE true\s+ON CONFLICT \(([\w, ]+)\).*",
+            _grouped,
+        ),
         # Unique indexes of texts that may be long: see postgres.sql.
         (r"ON CONFLICT \(pattern\)", "ON CONFLICT (md5(pattern))"),
         (r"ON CONFLICT \(rule, host\)", "ON CONFLICT (md5(rule), host)"),

@@ -9,11 +9,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from archiver.frontier.connection import Reader
+from archiver.frontier.gathered import (
+    ANSWER_HOST,
+    ANSWER_REVISIT,
+    DEPTH_OF,
+    IDENTICAL,
+    PROFILES,
+    STATE_OF,
+    STATES,
+    STATUS_OF,
+    UNMODIFIED,
+    UNUSUAL,
+    count_answers,
+    count_urls,
+    find_unusual,
+)
 from archiver.frontier.totals import Totals
 
 MICRO = 1_000_000
 SLICES = 96  # of a crawl's life, at most
-DEEPEST = 12  # deeper URLs are counted together
 SPEEDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds: where classes of response times end
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
 
@@ -30,8 +44,6 @@ _KINDS = (  # of media types, as people call them; the first match counts
 OTHERS = "others"
 _KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
 _SPEED = " ".join(f"WHEN duration <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
-STATES = ("archived", "failed", "excluded", "waiting", "held")
-_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,49 +123,46 @@ class SeedFigures(NamedTuple):
     moved: str  # where its redirect led, if that was accepted; or ""
 
 
-def answered(db: Reader, span: TimeSlices) -> Iterator[CaptureGroup]:
-    """Yield all captures, grouped as the plots need them: at most some thousands of rows, from one pass.
+_SLICES = """
+CREATE TEMP TABLE IF NOT EXISTS slice_figures (
+    alike INTEGER PRIMARY KEY, captures BIGINT NOT NULL, received BIGINT NOT NULL
+)
+"""
+_COUNT_SLICES = f"""
+INSERT INTO temp.slice_figures AS groups
+SELECT (timestamp - ?) / ? * 100 + CASE WHEN status BETWEEN 200 AND 599 THEN status / 100 ELSE 0 END * 10
+       + CASE {_SPEED} ELSE {len(SPEEDS)} END, 1, received FROM captures WHERE true
+ON CONFLICT (alike) DO UPDATE SET captures = groups.captures + 1, received = groups.received + excluded.received
+"""  # noqa: S608 - constants; one number is compared fast
 
-    They are grouped by a single number, because it can be sorted fast.
-    """
-    rows = db.execute(
-        f"SELECT (timestamp - ?) / ? * 100 + CASE WHEN status BETWEEN 200 AND 599 THEN status / 100 ELSE 0 END * 10 "  # noqa: S608 - constants
-        f"+ CASE {_SPEED} ELSE {len(SPEEDS)} END AS alike, count(*), sum(received) FROM captures GROUP BY alike",
-        (span.begins * MICRO, span.step * MICRO),
-    )
-    for alike, captures, received in rows:
+
+def answered(db: Reader, span: TimeSlices) -> Iterator[CaptureGroup]:
+    """Yield all captures, grouped as the plots need them: at most some thousands of rows, from one pass."""
+    db.execute(_SLICES)
+    db.execute("DELETE FROM temp.slice_figures")
+    db.execute(_COUNT_SLICES, (span.begins * MICRO, span.step * MICRO))
+    for alike, captures, received in db.execute("SELECT alike, captures, received FROM temp.slice_figures"):
         yield CaptureGroup(alike // 100, alike // 10 % 10, alike % 10, captures, received)
 
 
 def failed(db: Reader, span: TimeSlices) -> list[tuple[int, int]]:
     """Return (slice, URLs that failed in it). A slice may be before the first answer or after the last."""
+    find_unusual(db)
     return list(
         db.execute(
-            "SELECT (CAST(coalesce(settled, 0) AS INTEGER) - ?) / ? AS slice, count(*) FROM urls "
-            "WHERE state = 'failed' GROUP BY slice",
+            f"SELECT (CAST(coalesce(settled, 0) AS INTEGER) - ?) / ? AS slice, count(*) FROM {UNUSUAL} "  # noqa: S608 - a constant
+            "WHERE unusual.state = 'failed' GROUP BY slice",
             (span.begins, span.step),
         )
     )
 
 
-_FATES = f"""
-CREATE TEMP TABLE IF NOT EXISTS url_figures AS
-SELECT status * 1000 + CASE WHEN depth < {DEEPEST} THEN depth ELSE {DEEPEST} END * 10
-       + CASE state {_STATE} END AS alike, failure, count(*) AS urls
-FROM urls GROUP BY alike, failure
-"""  # noqa: S608 - constants; one number and few words can be sorted in half the time of three columns
-
-
-def _gather_fates(db: Reader) -> None:
-    """Create a temporary table with the outcomes of URLs by depth, if there is none yet."""
-    db.execute(_FATES)
-
-
 def depths(db: Reader) -> Iterator[tuple[int, str, int]]:
     """Yield (depth, state, URLs). URLs deeper than `DEEPEST` count as that depth."""
-    _gather_fates(db)
-    for alike, urls in db.execute("SELECT alike % 1000 AS rest, sum(urls) FROM temp.url_figures GROUP BY rest"):
-        yield alike // 10, STATES[alike % 10], urls
+    count_urls(db)
+    question = f"SELECT {DEPTH_OF}, {STATE_OF}, sum(urls) FROM temp.url_figures GROUP BY 1, 2 ORDER BY 1, 2"  # noqa: S608 - constants
+    for depth, state, urls in db.execute(question):
+        yield depth, STATES[state], urls
 
 
 def _gather_types(db: Reader) -> None:
@@ -181,21 +190,22 @@ def kinds(db: Reader) -> list[tuple[str, int, int]]:
     )
 
 
-_HOSTS = """
+_HOSTS = f"""
 CREATE TEMP TABLE IF NOT EXISTS host_figures AS
 WITH rules AS (
     SELECT host, count(*) FILTER (WHERE state = 'archived') AS archived,
            count(*) FILTER (WHERE state = 'failed') AS failed, count(*) FILTER (WHERE state = 'excluded') AS excluded
     FROM urls WHERE priority < 0 GROUP BY host
 ), denied AS (
-    SELECT host, count(*) AS robots FROM urls WHERE state = 'excluded' AND failure = 'robots' GROUP BY host
+    SELECT host, count(*) AS robots FROM {UNUSUAL}
+    WHERE unusual.state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
-    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration,
-           count(*) FILTER (WHERE revisit = 'identical-payload-digest') AS identical,
-           sum(received) FILTER (WHERE revisit = 'identical-payload-digest') AS identical_bytes,
-           count(*) FILTER (WHERE revisit = 'server-not-modified') AS unmodified,
-           sum(received) FILTER (WHERE revisit = 'server-not-modified') AS unmodified_bytes
-    FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
+    SELECT {ANSWER_HOST} AS host, sum(captures) AS captures, sum(received) AS received, sum(duration) AS duration,
+           sum(captures) FILTER (WHERE {ANSWER_REVISIT} = {IDENTICAL}) AS identical,
+           sum(received) FILTER (WHERE {ANSWER_REVISIT} = {IDENTICAL}) AS identical_bytes,
+           sum(captures) FILTER (WHERE {ANSWER_REVISIT} = {UNMODIFIED}) AS unmodified,
+           sum(received) FILTER (WHERE {ANSWER_REVISIT} = {UNMODIFIED}) AS unmodified_bytes
+    FROM temp.answer_figures GROUP BY 1
 )
 SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0) AS archived,
        hosts.failed - coalesce(rules.failed, 0) AS failed, hosts.excluded - coalesce(rules.excluded, 0) AS excluded,
@@ -205,11 +215,13 @@ SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0) AS archived,
        coalesce(unmodified, 0) AS unmodified, coalesce(unmodified_bytes, 0) AS unmodified_bytes
 FROM hosts LEFT JOIN denied ON denied.host = hosts.id
 LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
-"""
+"""  # noqa: S608 - constants
 
 
 def _gather_hosts(db: Reader) -> None:
     """Create the temporary table of hosts, if there is none yet."""
+    find_unusual(db)
+    count_answers(db)
     db.execute(_HOSTS)
 
 
@@ -261,14 +273,17 @@ def host_count(db: Reader) -> int:
     return int(db.execute("SELECT count(id) FROM hosts").fetchone()[0])
 
 
+_REVISITS = f"""
+SELECT {ANSWER_REVISIT}, sum(captures), sum(received), sum(payload_length) FROM temp.answer_figures
+WHERE {ANSWER_REVISIT} > 0 GROUP BY 1
+"""  # noqa: S608 - constants
+
+
 def revisits(db: Reader) -> list[tuple[str, int, int, int]]:
     """Return (profile, captures, bytes received for them, bytes of payload not stored again)."""
-    return list(
-        db.execute(
-            "SELECT revisit, count(*), sum(received), sum(payload_length) FROM captures WHERE revisit <> '' "
-            "GROUP BY revisit ORDER BY revisit"
-        )
-    )
+    count_answers(db)
+    rows = db.execute(_REVISITS).fetchall()
+    return sorted((PROFILES[place], captures, received, length) for place, captures, received, length in rows)
 
 
 def truncated(db: Reader) -> Iterator[TruncatedCapture]:
@@ -288,8 +303,9 @@ MISSING = (
 _MISSING_ROWS = f"""
 SELECT urls.url, CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status
                  ELSE urls.state END, page.url
-FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state = 'archived' ORDER BY urls.id
-"""  # noqa: S608 - a constant
+FROM {UNUSUAL} JOIN urls AS page ON page.id = urls.via
+WHERE unusual.hop IN ('E', 'R') AND {MISSING} AND page.state = 'archived' ORDER BY unusual.id
+"""  # noqa: S608 - constants
 
 
 def missing_requisites(db: Reader) -> Iterator[MissingRequisite]:
@@ -298,6 +314,7 @@ def missing_requisites(db: Reader) -> Iterator[MissingRequisite]:
     A redirect on the way counts as the requisite. URLs that only a script names, and URLs that wait, are left
     out.
     """
+    find_unusual(db)
     for row in db.execute(_MISSING_ROWS):
         yield MissingRequisite(*row)
 
@@ -316,11 +333,12 @@ def broken_pages(db: Reader) -> Iterator[BrokenUrl]:
 
     A redirect on the way counts as the page.
     """
+    find_unusual(db)
     rows = db.execute(
-        "SELECT urls.url, urls.status, CASE urls.state WHEN 'failed' THEN urls.failure ELSE '' END, "
-        "coalesce(above.url, '') FROM urls LEFT JOIN urls AS above ON above.id = urls.via "
+        f"SELECT urls.url, urls.status, CASE urls.state WHEN 'failed' THEN urls.failure ELSE '' END, "  # noqa: S608 - a constant
+        f"coalesce(above.url, '') FROM {UNUSUAL} LEFT JOIN urls AS above ON above.id = urls.via "
         "WHERE (urls.state = 'archived' AND urls.status >= 400 OR urls.state = 'failed') AND urls.priority >= 0 "
-        "AND substr(rtrim(urls.path, 'R'), -1) IN ('', 'L') ORDER BY urls.id"
+        "AND substr(rtrim(urls.path, 'R'), -1) IN ('', 'L') ORDER BY unusual.id"
     )
     for row in rows:
         yield BrokenUrl(*row)
@@ -339,10 +357,10 @@ def pages_stored(db: Reader, most: int) -> Iterator[tuple[str, str, int]]:
 
 def endings(db: Reader) -> list[tuple[str, str, int, int]]:
     """Return (state, failure, status, URLs) of the URLs that do not wait."""
-    _gather_fates(db)
+    count_urls(db)
     rows = db.execute(
-        "SELECT alike % 10 AS state, failure, alike / 1000 AS status, sum(urls) FROM temp.url_figures "
-        "WHERE alike % 10 <> ? GROUP BY 1, failure, 3",
+        f"SELECT {STATE_OF}, failure, {STATUS_OF}, sum(urls) FROM temp.url_figures WHERE {STATE_OF} <> ? "  # noqa: S608 - constants
+        "GROUP BY 1, failure, 3 ORDER BY 1, failure, 3",
         (STATES.index("waiting"),),
     )
     return [(STATES[state], failure, status, urls) for state, failure, status, urls in rows]

@@ -14,6 +14,19 @@ from archiver.errors import Failure
 from archiver.frontier import leases
 from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.figures import missing_requisites
+from archiver.frontier.gathered import (
+    HAS_PATH,
+    IS_REQUISITE,
+    KIND,
+    KIND_OF,
+    KINDS,
+    STATE_OF,
+    STATES,
+    STATUS_OF,
+    UNUSUAL,
+    count_urls,
+    find_unusual,
+)
 
 BEGIN = "INSERT INTO runs (started) VALUES (?)"
 RELEASE = "UPDATE hosts SET paused = 0 WHERE paused = 1"
@@ -66,24 +79,12 @@ MOST_SEEDS = 1000  # checked for pages that only scripts fill
 REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
 _MICRO = 1_000_000
 
-KINDS = ("rules", "page", "requisite", "guess", "sitemap")
-STATES = ("waiting", "archived", "failed", "excluded", "held")
-_WAY = "rtrim(urls.path, 'R')"
-# A guess with the name of a page is one link farther from the seed than its source. If it exists, it is a page.
-_PAGE_AFTER_ALL = """
-urls.status BETWEEN 200 AND 399 AND urls.depth > (SELECT above.depth FROM urls AS above WHERE above.id = urls.via)
-"""
-_KIND = f"""
-CASE WHEN urls.priority < 0 THEN 0 ELSE CASE substr({_WAY}, -1) WHEN 'L' THEN 1 WHEN 'E' THEN 2 WHEN '' THEN 1
-     WHEN 'X' THEN CASE WHEN {_PAGE_AFTER_ALL} THEN 1 ELSE 3 END ELSE 4 END END
-"""  # the hop is worked out once
-_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 _GROUPS = f"""
-SELECT urls.status * 100 + ({_KIND}) * 10 + CASE urls.state {_STATE} ELSE 9 END AS alike, failure, count(*)
-FROM urls GROUP BY alike, failure
-"""  # noqa: S608 - constants; one number is sorted in half the time of three columns
+SELECT {STATUS_OF} AS status, {KIND_OF} AS kind, {STATE_OF} AS state, failure, sum(urls) FROM temp.url_figures
+GROUP BY 1, 2, 3, failure ORDER BY 1, 2, 3, failure
+"""  # noqa: S608 - constants
 _BLOCKED = f"""
-SELECT {_KIND}, urls.status, count(*) FROM captures INDEXED BY captures_blocked
+SELECT {KIND}, urls.status, count(*) FROM captures INDEXED BY captures_blocked
 CROSS JOIN urls ON urls.id = captures.url
 WHERE captures.blocked <> '' AND urls.state = 'archived' AND captures.status = urls.status
   AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)
@@ -95,7 +96,7 @@ SELECT id, key, blocked_since, paused, waiting FROM hosts WHERE blocked_since > 
 ) ORDER BY blocked_since = 0, waiting DESC, key LIMIT ?
 """
 _COURSE = f"""
-SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({_KIND}) = 1
+SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({KIND}) = 1
 FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
@@ -106,16 +107,16 @@ WHERE origin.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> ''
   AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
 """
 _LINKED = f"""
-SELECT seed, pages, requisites FROM (
-    SELECT urls.seed AS seed, count(*) FILTER (WHERE ({_KIND}) = 1 AND urls.path <> '') AS pages,
-           count(*) FILTER (WHERE urls.hop = 'E') AS requisites
-    FROM urls WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed
-) AS linked WHERE pages <= 1 AND requisites > 0 LIMIT ?
+SELECT seed FROM (
+    SELECT seed, coalesce(sum(urls) FILTER (WHERE {KIND_OF} = 1 AND {HAS_PATH}), 0) AS pages,
+           coalesce(sum(urls) FILTER (WHERE {IS_REQUISITE}), 0) AS requisites
+    FROM temp.url_figures WHERE seed IN (SELECT url FROM seeds) GROUP BY seed
+) AS linked WHERE pages <= 1 AND requisites > 0 ORDER BY seed LIMIT ?
 """  # noqa: S608 - constants
-_LEFT_OUT = """
-SELECT url FROM urls WHERE state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
+_LEFT_OUT = f"""
+SELECT urls.url FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
 UNION SELECT url FROM refusals WHERE rule LIKE 'speculative: % not there' OR rule LIKE 'speculative-per-%'
-"""
+"""  # noqa: S608 - a constant
 _SCRIPTS = """
 SELECT urls.seed, origin.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
 JOIN urls AS origin ON origin.id = urls.seed
@@ -124,7 +125,16 @@ WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.
 GROUP BY urls.seed, origin.url ORDER BY urls.seed
 """
 _HOOK_FAILED = (
-    "SELECT url, note FROM urls WHERE note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %' ORDER BY id"
+    f"SELECT urls.url, note FROM {UNUSUAL} WHERE noted = 1 "  # noqa: S608 - a constant
+    "AND (note LIKE 'hook % failed: %' OR note LIKE '%; hook % failed: %') ORDER BY unusual.id"
+)
+_EXAMPLE = (
+    f"SELECT urls.url FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = ? AND priority >= 0 "  # noqa: S608 - a constant
+    "ORDER BY unusual.id LIMIT 1"
+)
+_BY_ORDERS = (
+    f"SELECT note, count(*) AS urls FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = ? "  # noqa: S608 - a constant
+    "GROUP BY note ORDER BY count(*) DESC, note LIMIT ?"
 )
 _REFUSED_LINKS = """
 SELECT above.seed, count(*) FROM refusals JOIN urls AS above ON above.id = refusals.via
@@ -199,10 +209,10 @@ class _Course:
 
 def groups(db: Reader) -> Iterator[OutcomeGroup]:
     """Return all URLs, counted by kind, state, status and failure: some hundred rows at most."""
-    for alike, failure, urls in db.execute(_GROUPS):
-        state = alike % 10
+    count_urls(db)
+    for status, kind, state, failure, urls in db.execute(_GROUPS):
         if state < len(STATES):
-            yield OutcomeGroup(KINDS[alike // 10 % 10], STATES[state], alike // 100, failure, urls)
+            yield OutcomeGroup(KINDS[kind], STATES[state], status, failure, urls)
 
 
 def blocked(db: Reader) -> list[tuple[str, int, int]]:
@@ -244,6 +254,7 @@ def lost_redirects(db: Reader) -> list[tuple[str, str, str]]:
 
 def left_out(db: Reader) -> Examples:
     """Return what only scripts name and was not asked for, because most of what was asked for was not there."""
+    find_unusual(db)
     count = 0
     first: list[tuple[str, str]] = []
     for (url,) in db.execute(_LEFT_OUT):
@@ -264,6 +275,7 @@ def refused_by(db: Reader, rule: str) -> Examples:
 
 def hook_failures(db: Reader) -> Examples:
     """Return the URLs for which a hook failed, and how."""
+    find_unusual(db)
     count = 0
     first: list[tuple[str, str]] = []
     for url, note in db.execute(_HOOK_FAILED):
@@ -275,20 +287,15 @@ def hook_failures(db: Reader) -> Examples:
 
 def example(db: Reader, failure: str) -> str:
     """Return the first URL that is excluded by *failure*."""
-    question = "SELECT url FROM urls WHERE state = 'excluded' AND failure = ? AND priority >= 0 ORDER BY id LIMIT 1"
-    row = db.execute(question, (failure,)).fetchone()
+    find_unusual(db)
+    row = db.execute(_EXAMPLE, (failure,)).fetchone()
     return row[0] if row else ""
 
 
 def excluded_by_orders(db: Reader) -> list[tuple[str, int]]:
     """Return (note, URLs) of the rules by which a person excluded URLs that waited, most URLs first."""
-    return list(
-        db.execute(
-            "SELECT note, count(*) AS urls FROM urls WHERE state = 'excluded' AND failure = ? "
-            "GROUP BY note ORDER BY count(*) DESC, note LIMIT ?",
-            (Failure.RULE.value, EXAMPLES),
-        )
-    )
+    find_unusual(db)
+    return list(db.execute(_BY_ORDERS, (Failure.RULE.value, EXAMPLES)))
 
 
 def scripted(db: Reader) -> list[tuple[str, int]]:
@@ -298,7 +305,8 @@ def scripted(db: Reader) -> list[tuple[str, int]]:
     """
     if db.execute(_NARROW).fetchone():
         return []
-    linked = [seed for seed, _, _ in db.execute(_LINKED, (MOST_SEEDS,))]
+    count_urls(db)
+    linked = [seed for (seed,) in db.execute(_LINKED, (MOST_SEEDS,))]
     if not linked:
         return []
     refused = dict(db.execute(_REFUSED_LINKS, (json.dumps(linked),)))

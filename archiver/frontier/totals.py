@@ -17,6 +17,7 @@ from archiver.frontier import database
 from archiver.frontier.address import address_of, check_driver
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import check_schema, connect_readonly
+from archiver.frontier.gathered import ANSWER_STATUS, IS_NO_SEED, UNUSUAL, count_answers, count_urls, find_unusual
 from archiver.policy import limits
 from archiver.policy.limits import ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, Quotas
@@ -289,7 +290,8 @@ def _wait(*, waiting: int, not_before: float, ready: bool, due: float, now: floa
 
 def seeds(db: Reader) -> list[SeedAccount]:
     """Return the outcome of each seed, in the order given."""
-    followed = dict(db.execute("SELECT seed, count(*) FROM urls WHERE id <> seed GROUP BY seed"))
+    count_urls(db)
+    followed = dict(db.execute(_FOLLOWED))
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
     rows = db.execute(
         "SELECT urls.id, urls.url, state, status, failure, note "
@@ -301,15 +303,20 @@ def seeds(db: Reader) -> list[SeedAccount]:
     ]
 
 
+_FOLLOWED = f"SELECT seed, sum(urls) FROM temp.url_figures WHERE {IS_NO_SEED} GROUP BY seed"  # noqa: S608 - a constant
 _REFUSED_REDIRECTS = """
 SELECT refusals.url, rule, refusals.via FROM refusals JOIN seeds ON seeds.url = refusals.via
 JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY refusals.url DESC
 """  # status 304 is not a redirect
 
 
+_ANSWERED = f"SELECT {ANSWER_STATUS}, sum(captures) FROM temp.answer_figures GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - a constant
+
+
 def statuses(db: Reader) -> list[tuple[int, int]]:
     """Return (status, captures), most frequent first. Status 0: an answer without a status line."""
-    return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
+    count_answers(db)
+    return list(db.execute(_ANSWERED))
 
 
 def media_types(db: Reader) -> list[tuple[str, int, int]]:
@@ -327,10 +334,11 @@ CASE WHEN urls.state = 'excluded' AND rtrim(urls.path, 'R') GLOB '*X' THEN 'spec
 
 def failures(db: Reader) -> list[tuple[str, int]]:
     """Return (reason, URLs) of the failed and excluded URLs, most frequent first."""
+    find_unusual(db)
     return list(
         db.execute(
-            f"SELECT {_REASON} AS reason, count(*) AS n FROM urls "  # noqa: S608 - a constant above
-            "WHERE state IN ('failed', 'excluded') GROUP BY reason ORDER BY n DESC, reason"
+            f"SELECT {_REASON} AS reason, count(*) AS n FROM {UNUSUAL} "  # noqa: S608 - constants
+            "WHERE unusual.state IN ('failed', 'excluded') GROUP BY reason ORDER BY n DESC, reason"
         )
     )
 
@@ -346,10 +354,10 @@ class ProblemGroup:
 
 _PROBLEM = f"CASE WHEN urls.state = 'archived' THEN 'answered ' || urls.status ELSE {_REASON} END"
 _PROBLEMS = f"""
-SELECT {_PROBLEM} AS reason, count(*) AS n, min(urls.id), max(urls.id) FROM urls
+SELECT {_PROBLEM} AS reason, count(*) AS n, min(urls.id), max(urls.id) FROM {UNUSUAL}
 WHERE (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND urls.status >= 400) AND urls.priority >= 0
 GROUP BY reason ORDER BY n DESC, reason LIMIT 200
-"""  # noqa: S608 - a constant above
+"""  # noqa: S608 - constants
 _EXAMPLE = """
 SELECT urls.url, coalesce(above.url, '') FROM urls LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.id = ?
 """
@@ -357,6 +365,7 @@ SELECT urls.url, coalesce(above.url, '') FROM urls LEFT JOIN urls AS above ON ab
 
 def problems(db: Reader) -> list[ProblemGroup]:
     """Return the URLs without a usable response by reason, most frequent first. robots.txt is left out."""
+    find_unusual(db)
     return [
         ProblemGroup(reason, urls, tuple(db.execute(_EXAMPLE, (row,)).fetchone() for row in sorted({first, last})))
         for reason, urls, first, last in db.execute(_PROBLEMS).fetchall()
@@ -365,9 +374,11 @@ def problems(db: Reader) -> list[ProblemGroup]:
 
 def lost(db: Reader) -> Iterator[FailedUrl]:
     """Yield the failed and excluded URLs in order of discovery, row by row because there may be many."""
+    find_unusual(db)
     rows = db.execute(
-        f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM urls "  # noqa: S608 - a constant above
-        "LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.state IN ('failed', 'excluded') ORDER BY urls.id"
+        f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM {UNUSUAL} "  # noqa: S608 - constants
+        "LEFT JOIN urls AS above ON above.id = urls.via WHERE unusual.state IN ('failed', 'excluded') "
+        "ORDER BY unusual.id"
     )
     for row in rows:
         yield FailedUrl(*row)

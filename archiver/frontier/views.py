@@ -51,7 +51,7 @@ WHERE url = :url AND state = 'archived' AND note NOT LIKE :known
 """
 _WAITS_AT = "SELECT host FROM urls WHERE url = ? AND state = 'waiting'"
 _ALL_UNSENT = """
-SELECT count(*), coalesce(min(urls.url), '') FROM asks JOIN urls ON urls.id = asks.url
+SELECT count(*), coalesce(min(urls.url), '') FROM asks CROSS JOIN urls ON urls.id = asks.url
 WHERE urls.state = 'archived' AND urls.note LIKE ?
 """
 SHOWN = "SELECT hosts.key, views.pattern, views.brought FROM views JOIN hosts ON hosts.id = views.host WHERE rounds > 0"

@@ -1,7 +1,8 @@
 """Response heads: status line and header fields, parsed as leniently as browsers do, with every fault named.
 
 Fault words are stable: they appear in metadata records, the frontier and crawl.log. `read_beginning` reads a stored
-response only as far as its head, so the response may have any size. Bounded and linear; never raises. Pure.
+response only as far as its head, so the response may have any size. `request_framing` reads the head of a stored
+request. Bounded and linear; never raises. Pure.
 
 Source: RFC 9112; RFC 9110 §5.
 """
@@ -232,6 +233,23 @@ def _codings(values: list[str]) -> list[str]:
 
 def _words(values: list[str]) -> list[str]:
     return [part.strip().lower() for value in values for part in value.split(",")]
+
+
+def request_framing(head: bytes, end: int) -> Framing:
+    """Return a request's framing: its fields and body share the grammar of a response. Its `protocol` is the method."""
+    length = end if end >= 0 else len(head)
+    line = head.find(b"\n", 0, length)
+    fields = head[line + 1 : length] if line >= 0 else b""
+    coded = b"transfer-encoding" in fields.lower()  # else it cannot be chunked
+    method = head[:32].split(maxsplit=1)
+    return Framing(
+        status=0,
+        head_length=length,
+        chunked=coded and read_head(b"HTTP/1.1 200\r\n" + fields).chunked,
+        media_type="",
+        fields=(),
+        protocol=method[0].decode("latin-1") if method else "",
+    )
 
 
 LONGEST_HEAD = MAX_HEAD + 16  # bytes searched for a head: a crawl cuts longer ones

@@ -44,6 +44,10 @@ class _Feed(Protocol):
     def position(self) -> int:
         """The place in the file of the first byte not yet returned; exact between members."""
 
+    @property
+    def ended(self) -> bool:
+        """True if all bytes of a compressed member were returned, and it is undamaged."""
+
     def begin(self) -> bool:
         """Go to the next member; return False at the end of the file."""
 
@@ -53,6 +57,8 @@ class _Feed(Protocol):
 
 class _Plain:
     """An uncompressed file, read as one member."""
+
+    ended = False
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
         self._file = file
@@ -80,7 +86,7 @@ class _Gzip:
         self._read_to = file.seek(offset)
         self._start = offset
         self._inflate = isal_zlib.decompressobj(31)
-        self._ended = True
+        self.ended = True
 
     @property
     def position(self) -> int:
@@ -99,11 +105,11 @@ class _Gzip:
         if cut:
             raise DamagedRecord(self._start, "gzip-cut", "the file ends inside the header of a gzip member")
         self._inflate = isal_zlib.decompressobj(31)
-        self._ended = False
+        self.ended = False
         return True
 
     def more(self) -> bytes:
-        while not self._ended:
+        while not self.ended:
             last = self._at == len(self._input) and not self._read()
             given = self._input[self._at : self._at + SLICE]
             inflate = self._inflate
@@ -111,11 +117,11 @@ class _Gzip:
                 data = inflate.decompress(given, CHUNK)
             except _BROKEN as error:
                 raise DamagedRecord(self._start, "gzip-broken", f"the gzip member is damaged ({error})") from error
-            self._ended = inflate.eof
-            self._at += len(given) - len(inflate.unused_data if self._ended else inflate.unconsumed_tail)
+            self.ended = inflate.eof
+            self._at += len(given) - len(inflate.unused_data if self.ended else inflate.unconsumed_tail)
             if data:
                 return data
-            if last and not self._ended:
+            if last and not self.ended:
                 raise DamagedRecord(self._start, "gzip-cut", "the file ends inside a gzip member")
         return b""
 
@@ -177,6 +183,18 @@ class MemberSource:
         piece = bytes(memoryview(self.buffer)[:size])
         del self.buffer[:size]
         self.taken += len(piece)
+        return piece
+
+    def take_last(self, size: int, ending: bytes) -> bytes | None:
+        """Remove the rest of the member; return *size* bytes if *ending* follows them and it holds nothing else.
+
+        Otherwise, or if not all of it was read, return None and leave it. Most members are small, so this is the usual
+        way, and the quickest.
+        """
+        if not self._feed.ended or len(self.buffer) != size + len(ending) or not self.buffer.endswith(ending):
+            return None
+        piece = bytes(memoryview(self.buffer)[:size])
+        self.buffer.clear()
         return piece
 
     def at_boundary(self) -> bool:

@@ -26,6 +26,8 @@ _TRAILER = b"\r\n\r\n"
 _BEGIN = b"WARC/"
 _AT_HEADER = frozenset({"not-warc", "header-cut", "header-large", "arc"})  # faults found before any byte was taken
 _NEXT = re.compile(rb"WARC/[0-9]", re.IGNORECASE)
+_PRINTABLE = bytes(range(0x20, 0x7F))
+_LINE_ENDS = b"\r\n" * 500  # of a usual header
 _USUAL_BEGIN = (b"WARC/1.1\r\n", b"WARC/1.0\r\n")
 LOOKED_UP = frozenset(  # fields that this program reads or checks
     (
@@ -47,6 +49,11 @@ class Record:
     It is known to be whole only when `pieces` has ended. `length` is then its number of bytes in the file, of its whole
     gzip member; None if it shares the member with other records.
     """
+
+    __slots__ = (
+        *("offset", "inner", "compressed", "header_length", "length", "header", "version", "faults", "values"),
+        *("_fields", "is_usual", "type", "size", "_source", "_left", "_ended", "_torn"),
+    )
 
     def __init__(self, source: MemberSource, header: bytes) -> None:
         self.offset = source.start  # of the record, or of the gzip member that holds it
@@ -77,6 +84,11 @@ class Record:
         """Every field with its value, in order."""
         return tuple(self.values.items()) if self._fields is None else self._fields
 
+    @property
+    def has_known_fields(self) -> bool:
+        """True if each field is one of `LOOKED_UP`, once, in its usual case, and nothing is wrong with the header."""
+        return self._fields is None
+
     def first(self, name: str) -> str | None:
         """Return the first value of the field *name*, in any case."""
         return self.values.get(name if name in LOOKED_UP else _key(name))
@@ -90,6 +102,15 @@ class Record:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the rest of the block. The record is whole if this ends without `DamagedRecord`."""
+        if (
+            not self._ended
+            and self._torn is None
+            and (block := self._source.take_last(self._left, _TRAILER)) is not None
+        ):
+            self._left, self._ended = 0, True
+            self.length = self._source.position - self.offset if self.inner == 0 else None
+            if block:
+                yield block
         while not self._ended:
             piece = self._next()
             if piece:
@@ -183,8 +204,9 @@ def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | DamagedRecord]:
 
 
 def _drain(record: Record) -> None:
-    for _ in record.pieces():
-        pass
+    if record.length is None:  # else it was read to its end
+        for _ in record.pieces():
+            pass
 
 
 def _next_record(source: MemberSource) -> Record | None:
@@ -200,7 +222,7 @@ def _next_record(source: MemberSource) -> Record | None:
         searched = max(len(buffer) - len(_TRAILER), 0)
         if not source.more():
             raise DamagedRecord(start, "header-cut", "it ends inside a record's header")
-    if not _VERSION.match(buffer):
+    if not buffer.startswith(_USUAL_BEGIN) and not _VERSION.match(buffer):
         raise _not_a_record(source)
     return Record(source, source.take(end))
 
@@ -253,8 +275,7 @@ def _parse_usual(header: bytes) -> _Header | None:
     if not header.startswith(_USUAL_BEGIN) or not header.endswith(_TRAILER) or b":  " in header or b" \r" in header:
         return None
     parts = header[10:-4].decode("latin-1").split("\r\n")
-    text = "".join(parts)
-    if not (text.isascii() and text.isprintable()):  # a control character, such as a lone CR or LF, is not printable
+    if header.translate(None, _PRINTABLE) != _LINE_ENDS[: 2 * len(parts) + 4]:  # control characters, such as a lone CR
         return None
     pairs = [part.split(": ", 1) for part in parts]
     try:

@@ -171,6 +171,12 @@ def test_each_way_to_spoil_a_collection_is_named(collection: Collection, name: s
     json.dumps(report.as_json(), ensure_ascii=False).encode()
 
 
+def test_captures_that_another_one_seems_to_cover_are_found(collection: Collection) -> None:
+    sql("UPDATE captures SET metadata_length = metadata_length + 1000000 WHERE url = 1")(collection)
+    found = verify([collection.folder]).counts
+    assert (found["capture-place"], found["capture-missing"]) == (1, 1)
+
+
 CURES: dict[str, tuple[Spoil, str]] = {
     "no index": (lambda made: made.index.unlink(), "archiver index "),
     "an empty crawl.db": (lambda made: made.database.write_bytes(b""), "archiver rebuild "),

@@ -77,6 +77,10 @@ def test_the_tables_have_the_columns_of_sqlite(tmp_path: Path, address: str) -> 
         ("SELECT 1 WHERE a = ? AND b LIKE '%x?'", "SELECT 1 WHERE a = %s AND b LIKE '%%x?'"),
         ("SELECT :now, '://', x::bigint", "SELECT %(now)s, '://', x::bigint"),
         (
+            "INSERT INTO temp.a AS groups SELECT a + b, c, 1, d FROM urls WHERE true ON CONFLICT (c, x) DO UPDATE ...",
+            "INSERT INTO a SELECT a + b, c, count(*), sum(d) FROM urls GROUP BY 1, 2",
+        ),
+        (
             "urls.id IN (SELECT value FROM json_each(:rows))",
             "urls.id = ANY(translate(%(rows)s, '[]', '{}')::bigint[])",
         ),

@@ -1,6 +1,7 @@
 """The quick way to read and judge a usual record header gives what the thorough way gives."""
 
 import io
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -81,3 +82,18 @@ def test_usual_headers_are_read_in_the_quick_way(more: tuple[str, ...]) -> None:
     assert quick.is_usual
     assert not thorough.is_usual
     assert quick.fields == thorough.fields
+
+
+@pytest.mark.parametrize(("name", "check"), record_checks._SYNTAX.items())
+@given(st.data())
+def test_values_that_are_not_checked_by_themselves_are_sound(name: str, check: Any, data: st.DataObject) -> None:
+    value = data.draw(st.from_regex(record_checks._USUAL[check], fullmatch=True, alphabet=st.characters(codec="ascii")))
+    assert check(name, value) is None
+
+
+@pytest.mark.parametrize("name", record_checks._SYNTAX)
+def test_a_value_that_is_not_usual_is_checked_by_itself(name: str) -> None:
+    fields = {line.partition(": ")[0]: line for line in GOOD} | {name: f"{name}: {{odd}}"}
+    written = ["WARC/1.1", *fields.values(), "Content-Length: 0", "", ""]
+    quick, thorough = records_of("\r\n".join(written).encode())
+    assert list(record_checks.field_findings(quick)) == list(record_checks.field_findings(thorough)) != []

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from archiver import humanize
 from archiver.frontier import figures
 from archiver.frontier.connection import Reader
-from archiver.frontier.figures import DEEPEST, SPEEDS, STATES, TimeSlices
+from archiver.frontier.figures import SPEEDS, TimeSlices
+from archiver.frontier.gathered import DEEPEST, STATES
 from archiver.frontier.totals import Totals
 from archiver.humanize import duration, printable, volume
 

@@ -18,7 +18,7 @@ _HASHES: dict[str, Callable[..., "hashlib._Hash"]] = {
     "sha512": hashlib.sha512,
 }
 _DIGEST = re.compile(r"([A-Za-z0-9_-]{1,40}):([A-Za-z0-9+/=_-]{1,200})")
-_USUAL_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha1:[A-Z2-7]{32}")
+USUAL_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha1:[A-Z2-7]{32}")
 
 
 class Digest:
@@ -49,7 +49,7 @@ def _algorithm(name: str) -> str:
 
 def digest_finding(name: str, value: str) -> RecordFinding | None:
     """Return what is wrong with the digest *value* of field *name*: its syntax, or an unknown algorithm."""
-    if _USUAL_DIGEST.fullmatch(value):
+    if USUAL_DIGEST.fullmatch(value):
         return None
     found = _DIGEST.fullmatch(value)
     if found is None:

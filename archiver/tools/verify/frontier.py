@@ -123,7 +123,7 @@ _COUNTS = """
 
 _RECORDS = """
     SELECT rowid, offset, length, type, id, concurrent, url, date, status, mime, digest, truncated FROM records
-    WHERE file = ? AND offset >= ? AND offset < ? AND inner = 0 ORDER BY offset
+    WHERE file = ? AND offset >= ? AND inner = 0 ORDER BY offset
 """
 
 _UNKNOWN = """
@@ -211,6 +211,9 @@ class FrontierCheck:
         rows = inventory.execute("SELECT name, id, path, read_to FROM files").fetchall()
         self._files = {name: rest for name, *rest in rows}
         self._seen: list[tuple[int]] = []
+        self._records: Iterator[Any] = iter(())  # of file `_number`, behind `_record`
+        self._record: Any = None
+        self._number = self._passed = 0
 
     def findings(self) -> Iterator[VerifyFinding]:
         """Yield all differences between the database and the files. Raises what `open_totals` raises."""
@@ -273,7 +276,7 @@ class FrontierCheck:
         if file is None or before is None or (not before.closed and row.end > before.committed):
             return  # reported already, or written since
         number, path, _ = file
-        found = self._inventory.execute(_RECORDS, (number, row.offset, row.end)).fetchall()
+        found = self._between(number, row.offset, row.end)
         actual = [(kind, offset, length) for _, offset, length, kind, *_ in found]
         expected = row.places()
         if actual != expected:
@@ -292,6 +295,22 @@ class FrontierCheck:
             if url != row.target or _micros(date) != row.timestamp or concurrent != response[4]:
                 message = "it does not match the response before it"
                 yield VerifyFinding(path, "capture-mismatch", message, offset, kind, row.url)
+
+    def _between(self, number: int, start: int, stop: int) -> list[Any]:
+        """Return the records of file *number* that begin from *start* to *stop*.
+
+        Captures come in the order of their records, so one query for each file is enough, unless captures overlap.
+        """
+        if number != self._number or start < self._passed:
+            self._records = iter(self._inventory.execute(_RECORDS, (number, start)))
+            self._number, self._record = number, next(self._records, None)
+        found: list[Any] = []
+        while (record := self._record) is not None and record[1] < stop:
+            if record[1] >= start:
+                found.append(record)
+            self._record = next(self._records, None)
+        self._passed = stop
+        return found
 
     def _mark(self) -> None:
         self._inventory.execute("BEGIN")

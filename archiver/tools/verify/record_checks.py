@@ -9,16 +9,19 @@ hash the framing too; if that is what a digest matches, the finding says so.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date, time
 from functools import lru_cache
 from ipaddress import ip_address
+from operator import itemgetter
+from typing import NamedTuple
 
 from archiver.ask import WEBSOCKET, opens_websocket
-from archiver.http import Dechunker, read_head
-from archiver.http.head import MAX_HEAD, head_end, leading_blank, may_be_head, read_message
+from archiver.http import Dechunker
+from archiver.http.head import MAX_HEAD, head_end, leading_blank, may_be_head, read_message, request_framing
 from archiver.model import Framing
-from archiver.tools.verify.digests import Digest, RecordFinding, digest_field, digest_finding
-from archiver.warc.reader import LOOKED_UP, Record
+from archiver.tools.verify.digests import USUAL_DIGEST, Digest, RecordFinding, digest_field, digest_finding
+from archiver.warc.reader import Record
 
 _HELD_HEAD = 2 * MAX_HEAD  # a capture that was cut for its endless head is a little longer than MAX_HEAD
 _NO_BODY = (204, 304)
@@ -101,7 +104,9 @@ class BlockCheck:
             self._head[:] = head
             return
         if asks:
-            self.framing = _request_framing(head, head_end(head, start))
+            self.framing = request_framing(head, head_end(head, start))
+            if opens_websocket(head[: self.framing.head_length]):
+                self.framing = replace(self.framing, protocol=WEBSOCKET)
         else:
             self.framing, length = read_message(head)
             self._stated = length.size
@@ -125,23 +130,6 @@ class BlockCheck:
         self._body += len(part)
         if self._payload is not None:
             self._payload.update(part)
-
-
-def _request_framing(head: bytes, end: int) -> Framing:
-    """Return a request's framing: its fields and body share the grammar of a response. Its `protocol` is the method."""
-    length = end if end >= 0 else len(head)
-    line = head.find(b"\n", 0, length)
-    fields = head[line + 1 : length] if line >= 0 else b""
-    coded = b"transfer-encoding" in fields.lower()  # else it cannot be chunked
-    method = [WEBSOCKET.encode()] if opens_websocket(head[:length]) else head[:32].split(maxsplit=1)
-    return Framing(
-        status=0,
-        head_length=length,
-        chunked=coded and read_head(b"HTTP/1.1 200\r\n" + fields).chunked,
-        media_type="",
-        fields=(),
-        protocol=method[0].decode("latin-1") if method else "",
-    )
 
 
 _MESSAGES = frozenset({"response", "request", "revisit"})
@@ -219,22 +207,34 @@ def _is_sound(record: Record) -> bool:
     """Return True if the header of *record* is like most, so that it has no findings; if False, it may have some."""
     if not record.is_usual or (record.version == "1.0" and "." in (record.first("WARC-Date") or "")):
         return False
-    fields = record.fields
-    if not _is_sound_form(record.type, tuple([name for name, _ in fields])):
+    if not record.has_known_fields or (form := _sound_form(record.type, tuple(record.values))) is None:
         return False
-    for name, value in fields:
-        if (check := _SYNTAX.get(name)) is not None and check(name, value) is not None:
-            return False
-    return True
+    if _USUAL_VALUES.fullmatch(form.text(record.values)):
+        return True
+    checks = ((_SYNTAX.get(name), name, value) for name, value in record.values.items())
+    return not any(check(name, value) for check, name, value in checks if check is not None)
+
+
+class _Form(NamedTuple):
+    """What a header says in the fields whose text is checked."""
+
+    choose: Callable[[Mapping[str, str]], tuple[str, ...]]
+    template: str
+
+    def text(self, values: Mapping[str, str]) -> str:
+        """Return the checked *values* as `_USUAL_VALUES` expects them."""
+        return self.template % self.choose(values)
 
 
 @lru_cache(maxsize=256)
-def _is_sound_form(kind: str, names: tuple[str, ...]) -> bool:
-    """Return True if a record of type *kind* needs no other fields than these, and may have them, whatever they say."""
-    if kind in ("warcinfo", "revisit") or not {"Content-Type"} <= set(names) <= LOOKED_UP - {"WARC-Segment-Number"}:
-        return False
-    once = all(names.count(name) == 1 for name in names if name in ONCE)
-    return kind in TYPES and once and not any(_presence(kind, dict.fromkeys(names, "given")))
+def _sound_form(kind: str, names: tuple[str, ...]) -> _Form | None:
+    """Return the form of a record of type *kind* with these fields; None if it may need others, or forbid one."""
+    if kind in ("warcinfo", "revisit") or "Content-Type" not in names or "WARC-Segment-Number" in names:
+        return None
+    if kind not in TYPES or any(_presence(kind, dict.fromkeys(names, "given"))):
+        return None
+    checked = [name for name in _SYNTAX if name in names]  # several: each record has an ID and a date
+    return _Form(itemgetter(*checked), "".join([f"{name} %s\n" for name in checked]))
 
 
 def _field_findings(record: Record) -> Iterator[RecordFinding]:
@@ -385,3 +385,16 @@ _SYNTAX: dict[str, Callable[[str, str], RecordFinding | None]] = {
     "WARC-Payload-Digest": digest_finding,
     "WARC-Truncated": _truncated,
 }
+
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_USUAL: dict[Callable[[str, str], RecordFinding | None], str] = {  # values that are sound; others need the check itself
+    _record_id: _RECORD_ID.pattern,
+    _uri: _URI.pattern,
+    _date: r"[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(?:\.[0-9]{1,9})?Z",
+    _ip: rf"{_BYTE}(?:\.{_BYTE}){{3}}",
+    digest_finding: f"(?:{USUAL_DIGEST.pattern})",
+    _truncated: f"(?:{'|'.join(sorted(_TRUNCATIONS))})",
+}
+# One expression for all values of a header, each behind the name of its field and before a line end
+_USUAL_VALUES = re.compile("".join([rf"(?:{name} {_USUAL[check]}\n)?" for name, check in _SYNTAX.items()]))

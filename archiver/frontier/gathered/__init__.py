@@ -1,0 +1,104 @@
+"""What several figures of a report need of the tables of URLs and captures, gathered by one pass for all of them.
+
+The results are temporary tables of the connection, so they are as old as its transaction. Rows are counted in groups
+without sorting them, which would take as long again as reading them. The URLs that lists are about, such as failures,
+are remembered by their rows, because a table has many more that were archived without a remark.
+"""
+
+from archiver.frontier.connection import Reader
+from archiver.model import Profile
+
+DEEPEST = 12  # deeper URLs are counted together
+STATES = ("archived", "failed", "excluded", "waiting", "held")
+KINDS = ("rules", "page", "requisite", "guess", "sitemap")
+# A guess with the name of a page is one link farther from the seed than its source. If it exists, it is a page.
+_PAGE_AFTER_ALL = """
+urls.status BETWEEN 200 AND 399 AND urls.depth > (SELECT above.depth FROM urls AS above WHERE above.id = urls.via)
+"""
+KIND = f"""
+CASE WHEN urls.priority < 0 THEN 0 ELSE CASE substr(urls.path, -1) WHEN 'L' THEN 1 WHEN 'E' THEN 2 ELSE
+     CASE substr(rtrim(urls.path, 'R'), -1) WHEN 'L' THEN 1 WHEN 'E' THEN 2 WHEN '' THEN 1
+     WHEN 'X' THEN CASE WHEN {_PAGE_AFTER_ALL} THEN 1 ELSE 3 END ELSE 4 END END END
+"""  # a place in `KINDS`; most paths do not end with a redirect, which takes longer
+
+_STATE = " ".join(f"WHEN '{name}' THEN {place}00" for place, name in enumerate(STATES))
+# One number with a digit for each property, so that few rows and short ones are compared
+_ALIKE = f"""
+urls.status * 1000000 + CASE WHEN urls.depth < {DEEPEST} THEN urls.depth ELSE {DEEPEST} END * 10000 + ({KIND}) * 1000
++ CASE urls.state {_STATE} ELSE 900 END + CASE WHEN urls.hop = 'E' THEN 1 ELSE 0 END
++ CASE WHEN urls.path = '' THEN 2 ELSE 0 END + CASE WHEN urls.id = urls.seed THEN 4 ELSE 0 END
+"""
+STATUS_OF, DEPTH_OF, KIND_OF, STATE_OF, BITS_OF = (
+    "(alike / 1000000)",
+    "(alike / 10000 % 100)",
+    "(alike / 1000 % 10)",
+    "(alike / 100 % 10)",
+    "(alike % 10)",
+)
+IS_REQUISITE = f"{BITS_OF} IN (1, 3, 5, 7)"
+HAS_PATH = f"{BITS_OF} IN (0, 1, 4, 5)"
+IS_NO_SEED = f"{BITS_OF} < 4"
+_GROUPS = """
+CREATE TEMP TABLE IF NOT EXISTS url_figures (
+    alike BIGINT NOT NULL, failure TEXT NOT NULL, seed BIGINT NOT NULL, urls BIGINT NOT NULL,
+    PRIMARY KEY (seed, alike, failure)
+) WITHOUT ROWID
+"""
+_COUNT = f"""
+INSERT INTO temp.url_figures AS groups SELECT {_ALIKE}, failure, coalesce(seed, 0), 1 FROM urls WHERE true
+ON CONFLICT (seed, alike, failure) DO UPDATE SET urls = groups.urls + 1
+"""  # noqa: S608 - constants
+
+PROFILES = ("", *(each.value for each in Profile))  # "" of a response; revisits of others have a place behind them
+IDENTICAL, UNMODIFIED = PROFILES.index(Profile.IDENTICAL), PROFILES.index(Profile.NOT_MODIFIED)
+_PROFILE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(PROFILES))
+_ANSWERS = """
+CREATE TEMP TABLE IF NOT EXISTS answer_figures (
+    alike INTEGER PRIMARY KEY, captures BIGINT NOT NULL, received BIGINT NOT NULL, payload_length BIGINT NOT NULL,
+    duration DOUBLE PRECISION NOT NULL
+)
+"""
+_COUNT_ANSWERS = f"""
+INSERT INTO temp.answer_figures AS groups
+SELECT (captures.status * 1000000000000 + coalesce(urls.host, 0)) * 10
+       + CASE captures.revisit {_PROFILE} ELSE {len(PROFILES)} END,
+       1, received, payload_length, duration FROM captures LEFT JOIN urls ON urls.id = captures.url WHERE true
+ON CONFLICT (alike) DO UPDATE SET captures = groups.captures + 1, received = groups.received + excluded.received,
+    payload_length = groups.payload_length + excluded.payload_length, duration = groups.duration + excluded.duration
+"""  # noqa: S608 - constants
+ANSWER_STATUS, ANSWER_HOST, ANSWER_REVISIT = "(alike / 10000000000000)", "(alike / 10 % 1000000000000)", "(alike % 10)"
+
+UNUSUAL = "temp.unusual CROSS JOIN urls ON urls.id = unusual.id"
+_UNUSUAL = """
+CREATE TEMP TABLE IF NOT EXISTS unusual (
+    id INTEGER PRIMARY KEY, state TEXT NOT NULL, hop TEXT NOT NULL, noted BIGINT NOT NULL
+)
+"""
+_REMEMBER = """
+INSERT INTO temp.unusual SELECT urls.id, urls.state, urls.hop, CASE urls.note WHEN '' THEN 0 ELSE 1 END FROM urls
+WHERE urls.state IN ('failed', 'excluded') OR urls.status >= 400 OR urls.note <> '' ORDER BY urls.id
+"""
+
+
+def count_urls(db: Reader) -> None:
+    """Create temp.url_figures, the URLs counted by all their properties and their seed, unless it is there."""
+    db.execute(_GROUPS)
+    if db.execute("SELECT 1 FROM temp.url_figures LIMIT 1").fetchone() is None:
+        db.execute(_COUNT)
+
+
+def count_answers(db: Reader) -> None:
+    """Create temp.answer_figures, the captures counted by host, status and profile, unless it is there."""
+    db.execute(_ANSWERS)
+    if db.execute("SELECT 1 FROM temp.answer_figures LIMIT 1").fetchone() is None:
+        db.execute(_COUNT_ANSWERS)
+
+
+def find_unusual(db: Reader) -> None:
+    """Create temp.unusual unless it is there: URLs that failed, were excluded, answered with an error, or have a note.
+
+    `UNUSUAL` joins them with their rows. A condition on columns of temp.unusual saves looking the others up.
+    """
+    db.execute(_UNUSUAL)
+    if db.execute("SELECT 1 FROM temp.unusual LIMIT 1").fetchone() is None:
+        db.execute(_REMEMBER)
