@@ -110,7 +110,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path: Path, server: RawServer) -
             server.log.holds(len(server.log) + 20).wait()
             process.kill()
             ended(process)
-        (warc,) = folder.glob("c/archive/*.open")
+        warc = min(folder.glob("c/archive/*.open"))  # on a busy machine there is one of the slow writer too
         with warc.open("ab") as file:
             file.write(bytes(30_000))
         (folder / "c/crawl.db-shm").unlink()
@@ -126,8 +126,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path: Path, server: RawServer) -
         filled.unlink()
         assert archiver("resume", "c", "-qq", cwd=folder).returncode == ExitCode.DONE
         whole(folder / "c", server)
-        (kept,) = folder.glob("c/damaged/*.tail")
-        assert kept.read_bytes().endswith(bytes(30_000))
+        assert any(kept.read_bytes().endswith(bytes(30_000)) for kept in folder.glob("c/damaged/*.tail"))
 
 
 def fill(path: Path) -> None:
