@@ -146,8 +146,8 @@ def test_what_is_read(tmp_path: Path) -> None:
     assert {url.url for url in archive.urls("archived")} >= set(seeds)
     assert list(archive.urls("waiting")) == []
     assert archive.statistics()["totals"]["archived"] >= 3
-    (file,) = (each for each in warcs(tmp_path / "c") if "-meta" not in each.name)
-    assert [each.url for each in islice(archiver.open(file).captures(prefix=server.url("/t")), 9)]
+    files = [each for each in warcs(tmp_path / "c") if "-meta" not in each.name]  # two on a busy machine
+    assert any(each for file in files for each in islice(archiver.open(file).captures(prefix=server.url("/t")), 9))
 
 
 @pytest.mark.parametrize(
