@@ -6,8 +6,9 @@ bounded, and each query reads a table once.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from archiver.errors import Failure
@@ -179,6 +180,13 @@ class Examples:
     count: int = 0
     first: tuple[tuple[str, str], ...] = ()  # (URL, why)
 
+    @classmethod
+    def of(cls, found: Iterable[tuple[str, str]]) -> "Examples":
+        """Return the number of *found*, and the first of them."""
+        rest = iter(found)
+        first = tuple(islice(rest, EXAMPLES))
+        return cls(len(first) + sum(1 for _ in rest), first)
+
 
 NONE = Examples()
 
@@ -238,13 +246,7 @@ def _refusing(row: tuple[int, str, float, int, int], course: _Course) -> Refusin
 
 def missing(db: Reader) -> Examples:
     """Return the requisites of archived pages that are not there."""
-    count = 0
-    first: list[tuple[str, str]] = []
-    for each in missing_requisites(db):
-        count += 1
-        if len(first) < EXAMPLES:
-            first.append((each.url, each.reason))
-    return Examples(count, tuple(first))
+    return Examples.of((each.url, each.reason) for each in missing_requisites(db))
 
 
 def lost_redirects(db: Reader) -> list[tuple[str, str, str]]:
@@ -255,13 +257,7 @@ def lost_redirects(db: Reader) -> list[tuple[str, str, str]]:
 def left_out(db: Reader) -> Examples:
     """Return what only scripts name and was not asked for, because most of what was asked for was not there."""
     find_unusual(db)
-    count = 0
-    first: list[tuple[str, str]] = []
-    for (url,) in db.execute(_LEFT_OUT):
-        count += 1
-        if len(first) < EXAMPLES:
-            first.append((url, ""))
-    return Examples(count, tuple(first))
+    return Examples.of((url, "") for (url,) in db.execute(_LEFT_OUT))
 
 
 def refused_by(db: Reader, rule: str) -> Examples:
@@ -276,13 +272,7 @@ def refused_by(db: Reader, rule: str) -> Examples:
 def hook_failures(db: Reader) -> Examples:
     """Return the URLs for which a hook failed, and how."""
     find_unusual(db)
-    count = 0
-    first: list[tuple[str, str]] = []
-    for url, note in db.execute(_HOOK_FAILED):
-        count += 1
-        if len(first) < EXAMPLES:
-            first.append((url, note))
-    return Examples(count, tuple(first))
+    return Examples.of(db.execute(_HOOK_FAILED))
 
 
 def example(db: Reader, failure: str) -> str:

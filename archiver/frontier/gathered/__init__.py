@@ -80,18 +80,17 @@ WHERE urls.state IN ('failed', 'excluded') OR urls.status >= 400 OR urls.note <>
 """
 
 
+_GATHERED = "CREATE TEMP TABLE IF NOT EXISTS gathered (name TEXT PRIMARY KEY)"
+
+
 def count_urls(db: Reader) -> None:
     """Create temp.url_figures, the URLs counted by all their properties and their seed, unless it is there."""
-    db.execute(_GROUPS)
-    if db.execute("SELECT 1 FROM temp.url_figures LIMIT 1").fetchone() is None:
-        db.execute(_COUNT)
+    _gather(db, "url_figures", _GROUPS, _COUNT)
 
 
 def count_answers(db: Reader) -> None:
     """Create temp.answer_figures, the captures counted by host, status and profile, unless it is there."""
-    db.execute(_ANSWERS)
-    if db.execute("SELECT 1 FROM temp.answer_figures LIMIT 1").fetchone() is None:
-        db.execute(_COUNT_ANSWERS)
+    _gather(db, "answer_figures", _ANSWERS, _COUNT_ANSWERS)
 
 
 def find_unusual(db: Reader) -> None:
@@ -99,6 +98,13 @@ def find_unusual(db: Reader) -> None:
 
     `UNUSUAL` joins them with their rows. A condition on columns of temp.unusual saves looking the others up.
     """
-    db.execute(_UNUSUAL)
-    if db.execute("SELECT 1 FROM temp.unusual LIMIT 1").fetchone() is None:
-        db.execute(_REMEMBER)
+    _gather(db, "unusual", _UNUSUAL, _REMEMBER)
+
+
+def _gather(db: Reader, name: str, create: str, fill: str) -> None:
+    """Create and fill the temporary table *name*, unless this connection has done so; it may be empty."""
+    db.execute(_GATHERED)
+    if db.execute("SELECT 1 FROM temp.gathered WHERE name = ?", (name,)).fetchone() is None:
+        db.execute(create)
+        db.execute(fill)
+        db.execute("INSERT INTO temp.gathered VALUES (?)", (name,))
