@@ -191,9 +191,9 @@ async def test_nothing_is_asked_for_while_the_disk_is_low(tmp_path: Path) -> Non
         assert list(server.log) == []
 
 
-@in_a_loop
-async def test_a_server_may_answer_before_it_has_read_the_whole_request(tmp_path: Path) -> None:
-    answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+@asynccontextmanager
+async def reads_only_heads(answer: bytes) -> AsyncIterator[str]:
+    """Run a server that answers each head with *answer*, and takes nothing more; yield its host and port."""
     over = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -202,15 +202,20 @@ async def test_a_server_may_answer_before_it_has_read_the_whole_request(tmp_path
         await over.wait()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024)
-    port_of_server = server.sockets[0].getsockname()[1]
-    async with running(tmp_path / "c", largest=SIZE) as (_, port):
-        head = f"POST http://127.0.0.1:{port_of_server}/ HTTP/1.1\r\nHost: 127.0.0.1:{port_of_server}\r\n"
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024) as server:
+        try:
+            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        finally:
+            over.set()
+
+
+@in_a_loop
+async def test_a_server_may_answer_before_it_has_read_the_whole_request(tmp_path: Path) -> None:
+    answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+    async with reads_only_heads(answer) as place, running(tmp_path / "c", largest=SIZE) as (_, port):
+        head = f"POST http://{place}/ HTTP/1.1\r\nHost: {place}\r\n"
         request = f"{head}Content-Length: {SIZE}\r\nConnection: close\r\n\r\n".encode() + bytes(SIZE)
         assert (await asked(port, request)).endswith(b"no")
-    over.set()
-    server.close()
-    await server.wait_closed()
     each = exchanges(tmp_path / "c")[0]
     assert each.response == answer
     assert "remark: request-cut" in each.notes
@@ -262,19 +267,9 @@ async def test_a_server_that_takes_nothing_is_left(tmp_path: Path, monkeypatch: 
     """The client is slowed down meanwhile: what it has sent beyond the buffers of systems stays with it."""
     monkeypatch.setattr(websocket_module, "STALLED", SHORT)
     monkeypatch.setattr(websocket_module, "LINGER", SHORT)
-    over = asyncio.Event()
-
-    async def take_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(SWITCH)
-        await over.wait()
-        writer.close()
-
-    server = await asyncio.start_server(take_nothing, "127.0.0.1", 0, limit=1000)
-    place = server.sockets[0].getsockname()[1]
-    async with server, running(tmp_path / "c", websockets=True) as (opened, port):
+    async with reads_only_heads(SWITCH) as place, running(tmp_path / "c", websockets=True) as (opened, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        head = f"GET http://127.0.0.1:{place}/ HTTP/1.1\r\nHost: 127.0.0.1:{place}\r\n{OPEN}\r\n"
+        head = f"GET http://{place}/ HTTP/1.1\r\nHost: {place}\r\n{OPEN}\r\n"
         writer.write(head.encode())
         assert await reader.readuntil(b"\r\n\r\n") == SWITCH
         writer.write(bytes(SIZE))
@@ -282,7 +277,6 @@ async def test_a_server_that_takes_nothing_is_left(tmp_path: Path, monkeypatch: 
         passed = opened.snapshot().passed
         assert (passed.open, passed.sent < SIZE) == (0, True)
         writer.transport.abort()
-        over.set()
 
 
 @in_a_loop

@@ -5,9 +5,10 @@ one buffer of bounded size, so a slow side slows the other one down.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from archiver.crawl.record.client_link import ClientLink
 from archiver.fetch.wire import Wire
@@ -88,7 +89,7 @@ class PassedConnection:
             self._link.abort()
 
     async def _upwards(self) -> None:
-        async with aclosing(self._said_by_client()) as pieces:
+        async with aclosing(self._said(partial(self._link.take, PIECE))) as pieces:
             async for data in pieces:
                 self._count(sent=len(data))
                 self._wire.send_more(data)
@@ -96,29 +97,18 @@ class PassedConnection:
                     return
 
     async def _downwards(self) -> None:
-        async with aclosing(self._said_by_server()) as pieces:
+        async with aclosing(self._said(self._wire.read)) as pieces:
             async for data in pieces:
                 self._count(received=len(data))
                 self._link.write(data)
                 if not await self._link.has_room(STALLED):
                     return
 
-    async def _said_by_client(self) -> AsyncGenerator[bytes, None]:
+    async def _said(self, take: Callable[[float], Awaitable[bytes]]) -> AsyncGenerator[bytes, None]:
+        """Yield what one side says, until its end or a silence of both; *take* waits for it up to so many seconds."""
         while True:
             try:
-                data = await self._link.take(PIECE, self._left())
-            except TimeoutError:
-                if self._left() <= 0:
-                    return
-                continue
-            if not data:
-                return
-            yield data
-
-    async def _said_by_server(self) -> AsyncGenerator[bytes, None]:
-        while True:
-            try:
-                data = await self._wire.read(self._left())
+                data = await take(self._left())
             except TimeoutError:
                 if self._left() <= 0:
                     return
