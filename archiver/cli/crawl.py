@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archiver.cli.options import (
+    config_option,
     crawl_options,
     define_command,
     directory_argument,
@@ -66,12 +67,7 @@ COMMAND = define_command(
             help="Crawl again into the collection DIR, as archiver recrawl does, but from these URLs.",
         ),
         seed_lists_option(),
-        click.Option(
-            ["--config"],
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Read settings from a file such as crawl.toml. Options override it.",
-        ),
+        config_option("Read settings from a file such as crawl.toml. Options override it."),
         profile_option(),
         *crawl_options(),
         *watch_options(),
@@ -149,12 +145,7 @@ JOIN = define_command(
         click.Argument(["address"], metavar="postgresql://…"),
         output_option("DIR", "Write to DIR. Default: collections/ and the host of the first seed."),
         click.Option(["--name"], default="", metavar="NAME", help="Name this machine. Default: its host name."),
-        click.Option(
-            ["--config"],
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Read settings from a file, such as the crawl.toml of another machine with its secrets.",
-        ),
+        config_option("Read settings from a file, such as the crawl.toml of another machine with its secrets."),
         *setting_options(OF_EACH_MACHINE - {"frontier"}),
         *verbosity_options(),
         *metrics_options(),

@@ -223,6 +223,11 @@ def _store(text: str) -> str:
         raise ConfigError(f"--store: {error}") from None
 
 
+def config_option(words: str) -> click.Option:
+    """Return the option for a file with settings; *words* say which ones."""
+    return click.Option(["--config"], type=click.Path(path_type=Path), metavar="FILE", help=words)
+
+
 def port_option(default: int) -> click.Option:
     """Return the option for the port on which a command listens."""
     text = f"Listen on port N; 0 picks a free one. [default: {default}]"

@@ -25,6 +25,7 @@ from archiver.cli.config.sources import (
     check_views,
     contact_warning,
     new_settings,
+    usable_in,
     user_defaults,
     with_absolute_paths,
 )
@@ -193,9 +194,7 @@ def _continued(directory: Path, request: CrawlRequest) -> PreparedCrawl:
     check_proxies(settings)
     check_network_choices(settings)
     check_named_files(directory, settings, given, trusted=request.trusted)
-    settings = with_absolute_paths(settings, directory)
-    check_disk_space(directory, settings)
-    check_secrets(settings)  # nothing happens if one is missing
+    settings = usable_in(directory, settings)
     check_store(settings, resumed=True)
     check_views(settings)
     check_same_frontier(layout, settings)
@@ -227,9 +226,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     given = request.given.whole()
     settings, origins = new_settings(request.urls, request.lists, Source(kept, {}), given)
     check_named_files(directory, settings, given.values, trusted=request.trusted)
-    settings = with_absolute_paths(settings, directory)
-    check_disk_space(directory, settings)
-    check_secrets(settings)  # nothing happens if one is missing
+    settings = usable_in(directory, settings)
     check_store(settings)
     check_views(settings)
     check_frontier(settings.limits.frontier, new=True)

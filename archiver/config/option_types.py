@@ -161,16 +161,17 @@ LONGEST_PATTERN = 100_000  # characters; to compile that many takes half a secon
 def _pattern(given: Any) -> str:
     import regex  # noqa: PLC0415 - half as large as this package; only patterns need it
 
-    if len(_text(given)) > LONGEST_PATTERN:
-        raise ConfigError(f"a pattern of {len(given)} characters; the longest may have {LONGEST_PATTERN}")
+    text = _text(given)
+    if len(text) > LONGEST_PATTERN:
+        raise ConfigError(f"a pattern of {len(text)} characters; the longest may have {LONGEST_PATTERN}")
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)  # for syntax that a later Python will read differently
-        re.compile(_text(given))
+        re.compile(text)
     try:
-        regex.compile(given)  # used if matching could take long
+        regex.compile(text)  # used if matching could take long
     except regex.error as error:
         raise re.error(str(error)) from None
-    return str(given)
+    return text
 
 
 def _header(given: Any) -> str:

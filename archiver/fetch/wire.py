@@ -140,7 +140,7 @@ class Wire:
                 self._room = None
         return not self._pieces and not self.closed
 
-    async def drained(self, timeout: float) -> bool:  # noqa: ASYNC109  as above
+    async def drained(self, timeout: float) -> bool:  # noqa: ASYNC109  its callers have one for each step
         """Wait up to *timeout* seconds (then TimeoutError) until nearly all is sent; False if the server has closed."""
         async with asyncio.timeout(timeout):
             while self._full and not self.closed:

@@ -147,6 +147,17 @@ def check_secrets(settings: Settings) -> None:
         check_tls(secrets.filled(settings))
 
 
+def usable_in(directory: Path, settings: Settings) -> Settings:
+    """Return *settings* with absolute paths. Raises `ConfigError` if *directory* has no room, or a secret is missing.
+
+    Nothing has happened then.
+    """
+    settings = with_absolute_paths(settings, directory)
+    check_disk_space(directory, settings)
+    check_secrets(settings)
+    return settings
+
+
 def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
     """Return *settings* with absolute paths, and the digest of their hooks.
 

@@ -8,12 +8,10 @@ from shlex import quote
 from archiver.cli.config.named_files import check_named_files
 from archiver.cli.config.sources import (
     GivenSettings,
-    check_disk_space,
     check_network_choices,
     check_proxies,
-    check_secrets,
+    usable_in,
     user_defaults,
-    with_absolute_paths,
 )
 from archiver.cli.directory import check_free, check_resumable
 from archiver.cli.record.settings import FIXED, applicable, recording_settings
@@ -86,7 +84,4 @@ def _checked(directory: Path, settings: Settings) -> Settings:
     """Return *settings* with absolute paths. Raises `ConfigError` if a recording cannot use them."""
     check_proxies(settings)
     check_network_choices(settings)
-    settings = with_absolute_paths(settings, directory)
-    check_disk_space(directory, settings)
-    check_secrets(settings)
-    return settings
+    return usable_in(directory, settings)

@@ -7,6 +7,7 @@ import click
 from click.core import ParameterSource
 
 from archiver.cli.options import (
+    config_option,
     define_command,
     output_option,
     port_option,
@@ -136,12 +137,7 @@ COMMAND = define_command(
             help="Refuse WebSocket connections, or pass them on: then only their handshakes are recorded. "
             "[default: refuse]",
         ),
-        click.Option(
-            ["--config"],
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Read the settings of a new recording from a file such as crawl.toml. Options override it.",
-        ),
+        config_option("Read the settings of a new recording from a file such as crawl.toml. Options override it."),
         profile_option(),
         *setting_options(OPTIONS),
         *verbosity_options(),
