@@ -352,23 +352,22 @@ def _doxygen_search(text: str) -> Iterator[str]:
         tables.append(table)
     if len(tables) < 2:
         return
-    if any(map(_BITS.fullmatch, tables[0].values())):
-        pages = ("nomatches", *itertools.islice(_parts_of_codes(*tables), MOST_TREE_PARTS))
-        yield from (f"{name}.html" for name in pages)
-    else:
-        yield from (f"{name}.js" for name in itertools.islice(_parts_of_characters(*tables), MOST_TREE_PARTS))
+    sections, names = tables
+    old = any(map(_BITS.fullmatch, sections.values()))
+    if old:
+        yield "nomatches.html"
+    files = (
+        f"{names[number]}_{part:02x}.html" if old else f"{names[number]}_{part:x}.js"
+        for number, listed in sections.items()
+        if names.get(number, "").isalnum()
+        for part in (_codes(listed) if old else range(len(_ESCAPED.sub("x", listed))))
+    )
+    yield from itertools.islice(files, MOST_TREE_PARTS)
 
 
-def _parts_of_characters(sections: Mapping[str, str], names: Mapping[str, str]) -> Iterator[str]:
-    for number, characters in sections.items():
-        if (name := names.get(number, "")).isalnum():
-            yield from (f"{name}_{part:x}" for part in range(len(_ESCAPED.sub("x", characters))))
-
-
-def _parts_of_codes(sections: Mapping[str, str], names: Mapping[str, str]) -> Iterator[str]:
-    for number, bits in sections.items():
-        if (name := names.get(number, "")).isalnum():
-            yield from (f"{name}_{code:02x}" for code, bit in enumerate(bits) if bit == "1")
+def _codes(bits: str) -> Iterator[int]:
+    """Return the character codes whose bits are set."""
+    return (code for code, bit in enumerate(bits) if bit == "1")
 
 
 def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
