@@ -12,6 +12,7 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.command import COMMAND, ROOT, archiver, environment
 from fixtures.forks import Forks
+from fixtures.own_settings import origins, own_folder
 from fixtures.rawserver import RawServer
 from fixtures.sites import ok, page
 
@@ -19,21 +20,9 @@ OWN = 'contact = "me@example.org"\nmax-depth = 7\nrate = 0\nheader = ["X-Token: 
 
 
 @pytest.fixture(name="own")
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def the_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the folder of the user's own settings."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-    folder = tmp_path / "xdg" / "archiver"
-    (folder / "profiles").mkdir(parents=True)
-    (folder / "config.toml").write_text(OWN)
-    return folder
-
-
-def origins(folder: Path, *words: str) -> dict[str, tuple[object, str]]:
-    """Return value and origin of each setting that is shown, by key."""
-    ran = archiver("config", *words, "--json", cwd=folder)
-    assert ran.returncode == ExitCode.DONE, ran.stderr
-    lines = map(json.loads, ran.stdout.splitlines())
-    return {line["key"]: (line["value"], line["origin"]) for line in lines}
+    return own_folder(tmp_path, OWN, monkeypatch)
 
 
 def test_each_value_has_its_origin(tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

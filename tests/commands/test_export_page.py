@@ -90,7 +90,7 @@ def test_what_is_not_in_the_file_is_said(
 
 
 def frames(content: bytes, depth: int = 0) -> dict[str, int]:
-    """Return the least depth at which each text `<p>NAME` stands in the documents of *content*."""
+    """Return each NAME in a `<p>NAME` of *content* or the documents embedded in it, with its least depth."""
     found = {name.decode(): depth for name in re.findall(rb"<p>(\w+)", content)}
     for inner in re.findall(rb"iframe src=['\"]data:text/html[^,]*,([^'\"]*)", content):
         for name, least in frames(b64decode(inner), depth + 1).items():

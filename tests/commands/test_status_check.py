@@ -6,19 +6,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from archiver.collection.layout import Layout
-from archiver.collection.live import HANGS, Live, last_live
+from archiver.collection.live import HANGS
 from archiver.collection.lock import Holder, Lock
 from archiver.model import ExitCode
 from fixtures import handmade_crawls
 from fixtures.command import COMMAND, archiver, ended, environment, running
 from fixtures.flag import PATIENCE, Gate
+from fixtures.live import until
 from fixtures.rawserver import Answer, RawServer
 from fixtures.sites import message, ok, page
 
@@ -55,20 +55,9 @@ def waiting_crawl(folder: Path, *options: str) -> Iterator["subprocess.Popen[str
     with RawServer({"/": ok(page("One", ["/two"])), "/two": held}) as server:
         with running(*CRAWL, *options, server.url(), cwd=folder) as process:
             gate.arrived.wait()
-            until_published(folder)
+            until(folder / "c", lambda live: live.active, current=False)
             yield process
         gate.open()
-
-
-def until_published(folder: Path, wanted: Callable[[Live], object] = lambda live: live.active) -> Live:
-    """Wait for a live.json that says what is *wanted*."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        live = last_live(Layout(folder / "c"))
-        if live is not None and wanted(live):
-            return live
-        time.sleep(0.02)
-    raise TimeoutError("no live.json")
 
 
 @on_posix
@@ -83,7 +72,7 @@ def test_a_crawl_that_runs_is_stopped_and_killed(tmp_path: Path) -> None:
         assert (code, f"hangs: process {process.pid} on " in said) == (ExitCode.FAULTS, True)
         now = time.time()
         process.send_signal(signal.SIGCONT)
-        until_published(tmp_path, lambda live: live.written > now)
+        until(tmp_path / "c", lambda live: live.written > now, current=False)
         assert check(tmp_path)[0] == ExitCode.DONE
         process.kill()
         process.wait()
@@ -98,11 +87,11 @@ def test_processes_hang_whose_supervisor_goes_on(tmp_path: Path) -> None:
         children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
         for child in children:
             os.kill(child, signal.SIGSTOP)
-        until_published(tmp_path, lambda live: live.silent > 5)
+        until(tmp_path / "c", lambda live: live.silent > 5, current=False)
         assert check(tmp_path)[0] == ExitCode.DONE
         for child in children:
             os.kill(child, signal.SIGCONT)
-        until_published(tmp_path, lambda live: live.silent < 5)
+        until(tmp_path / "c", lambda live: live.silent < 5, current=False)
 
 
 def test_a_crawl_that_has_ended(tmp_path: Path) -> None:

@@ -1,29 +1,18 @@
 """live.json while a crawl runs, after its end and after a kill; and a crawl that cannot write it."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from archiver.collection.layout import Layout
-from archiver.collection.live import Live, current_live, last_live
+from archiver.collection.live import last_live
 from archiver.model import ExitCode
 from fixtures.command import archiver, ended, running, said
-from fixtures.flag import PATIENCE, Gate
+from fixtures.flag import Gate
+from fixtures.live import until
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Sendable
 from fixtures.sites import message, ok, page
 
 CRAWL = ("crawl", "-o", "c", "--rate", "0", "--probe", "off")
-
-
-def until(directory: Path, wanted: Callable[[Live], bool]) -> Live:
-    """Read live.json until it says what is *wanted*."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if (live := current_live(Layout(directory), time.time())) is not None and wanted(live):
-            return live
-        time.sleep(0.02)
-    raise TimeoutError(f"{last_live(Layout(directory))}")
 
 
 def test_it_follows_the_crawl_and_the_next_run_counts_on(tmp_path: Path) -> None:

@@ -4,19 +4,19 @@ import asyncio
 import json
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from archiver.collection.layout import Layout
-from archiver.collection.live import Live, current_live, last_live
+from archiver.collection.live import last_live
 from archiver.model import ExitCode
 from fixtures.command import archiver, said
 from fixtures.devtools import needs_chromium
 from fixtures.flag import PATIENCE, Gate
+from fixtures.live import until
 from fixtures.ports import free_port
 from fixtures.rawserver import Answer, RawServer, Route
 from fixtures.recording import RecordingProxy, recording
@@ -41,16 +41,6 @@ def a_proxy(tmp_path: Path) -> Iterator[RecordingProxy]:
     """Records into a collection."""
     with recording(tmp_path / "c") as proxy:
         yield proxy
-
-
-def until(directory: Path, wanted: Callable[[Live], bool]) -> Live:
-    """Read live.json until it says what is *wanted*."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if (live := current_live(Layout(directory), time.time())) is not None and wanted(live):
-            return live
-        time.sleep(0.02)
-    raise TimeoutError(f"{last_live(Layout(directory))}")
 
 
 def fill(server: RawServer, proxy: RecordingProxy) -> None:

@@ -1,6 +1,5 @@
 """Settings of a recording come from the same sources as those of a crawl, as far as they have an effect."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from archiver.config.profiles import Source
 from archiver.model import ExitCode
 from fixtures.archives import warcs
 from fixtures.command import archiver
+from fixtures.own_settings import origins, own_folder
 from fixtures.rawserver import RawServer
 from fixtures.recording import recording
 from fixtures.sites import ok, page
@@ -34,21 +34,9 @@ rate = 1
 
 
 @pytest.fixture(name="own")
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def the_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the folder of the user's own settings."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-    folder = tmp_path / "xdg" / "archiver"
-    (folder / "profiles").mkdir(parents=True)
-    (folder / "config.toml").write_text(OWN)
-    return folder
-
-
-def origins(folder: Path) -> dict[str, tuple[object, str]]:
-    """Return value and origin of each setting of the recording in c that is no default, by key."""
-    ran = archiver("config", "c", "--json", cwd=folder)
-    assert ran.returncode == ExitCode.DONE, ran.stderr
-    lines = map(json.loads, ran.stdout.splitlines())
-    return {line["key"]: (line["value"], line["origin"]) for line in lines}
+    return own_folder(tmp_path, OWN, monkeypatch)
 
 
 def test_each_value_is_that_of_the_last_source(tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +57,7 @@ def test_each_value_is_that_of_the_last_source(tmp_path: Path, own: Path, monkey
     assert "settings of environment variables: ARCHIVER_FIRST_BYTE_TIMEOUT, ARCHIVER_WARC_SIZE\n" in said
     assert "no effect on a recording, because clients decide: scope\n" in said  # the user's own defaults are silent
     own_file = str(own / "config.toml")
-    assert origins(tmp_path) == {
+    assert origins(tmp_path, "c") == {
         "contact": ("me@example.org", own_file),
         "timeout": (11, own_file),
         "warc-prefix": ("mine", own_file),
@@ -95,7 +83,7 @@ def test_one_that_goes_on_has_its_own_settings(tmp_path: Path, own: Path, monkey
     monkeypatch.setenv("ARCHIVER_TIMEOUT", "12")
     with recording(tmp_path / "c", "--digest", "sha1", private=False) as proxy:
         proxy.end()
-    found = origins(tmp_path)
+    found = origins(tmp_path, "c")
     assert found["timeout"] == (12, "ARCHIVER_TIMEOUT")
     assert found["digest"] == ("sha1", "--digest")
     assert found["contact"] == ("me@example.org", str(own / "config.toml"))
