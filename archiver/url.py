@@ -28,14 +28,14 @@ MAX_LENGTH = 16_384  # longer URLs are data that leaked into a link; servers ref
 # is neither a number nor punycode; relative ones have no scheme and no dot segments.
 _SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_~.-]*+"
 _QUERY = r"\?[A-Za-z0-9_~./?:@!$&()*+,;=-]*+"
-_TAIL = rf"(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:{_QUERY})?+"
+_TAIL = rf"(?>(?:{_SEGMENT}/)*)(?>(?:{_SEGMENT})?)(?>(?:{_QUERY})?)"  # old Pythons match possessive groups wrongly
 _PLAIN = re.compile(
-    rf"(?:(?P<whole>https?://(?!(?:[a-z0-9-]*\.)*xn--)(?:[a-z0-9-]+\.)*+[a-z][a-z0-9-]*+/{_TAIL})"
+    rf"(?:(?P<whole>https?://(?!(?:[a-z0-9-]*\.)*xn--)(?>(?:[a-z0-9-]+\.)*)[a-z][a-z0-9-]*+/{_TAIL})"
     rf"|(?P<root>/{_TAIL})|(?P<query>{_QUERY})|(?P<near>(?=[^?#]){_TAIL})|(?P<same>))"
-    r"(?:#[^\ud800-\udfff]*+)?+"
+    r"(?>(?:#[^\ud800-\udfff]*+)?)"
 )
 
-_PLAIN_PATH = re.compile(rf"(/{_TAIL})(?:#[^\ud800-\udfff]*+)?+")
+_PLAIN_PATH = re.compile(rf"(/{_TAIL})(?>(?:#[^\ud800-\udfff]*+)?)")
 _LONGEST_ROOT = 200  # characters
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")

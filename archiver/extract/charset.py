@@ -16,6 +16,8 @@ from functools import cache, lru_cache
 
 import webencodings
 
+from archiver.config.expressions import compiled
+
 _OPEN = "\ufffe"  # Python's mark for an undefined byte
 _PATCHES = {"koi8-u": {0xAE: "\u045e", 0xBE: "\u040e"}, "windows-1255": {0xCA: "\u05ba"}}
 _FROM_JIS = str.maketrans("\u301c\u2016\u2212\xa2\xa3\xac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffec")
@@ -226,7 +228,7 @@ _VALUE = re.compile(rb"\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+
 _IN_CONTENT = re.compile(
     rf"charset{_S}*+={_S}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*+))".encode(), re.IGNORECASE
 )
-_AT_ONCE = re.compile(  # a plain meta element after the usual start of a page
+_AT_ONCE = compiled(  # a plain meta element after the usual start of a page
     rf"{_S}*+(?:<!doctype[^<>]*+>{_S}*+)?+(?:<html(?:{_S}++[a-z:-]++=\"[^\"<>]*+\")*+>{_S}*+)?+"
     rf"(?:<head>{_S}*+)?+<meta{_S}++charset=\"([a-z0-9-]++)\"{_S}*+/?+>".encode(),
     re.IGNORECASE,

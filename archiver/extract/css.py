@@ -9,6 +9,7 @@ resolved against the style sheet, in UTF-8.
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from archiver.config.expressions import compiled
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.references import LinkCollector
@@ -48,7 +49,7 @@ _REMNANTS = r"(?P<bad>[^)\\]*+(?:\\[\s\S]?[^)\\]*+)*+\)?)"
 _START = r"(?<![\w\\-])(?<![^\x00-\x7f])"
 _END = r"(?![\w\\-]|[^\x00-\x7f])"
 _ESCAPED_WORD = rf"\\(?:[0-9a-fA-F]{{1,6}}{_HEX_TAIL}|[\s\S])?(?:[\w-]|[^\x00-\x7f])*+"
-_TOKEN = re.compile(
+_TOKEN = compiled(
     r"(?=[/\"'us@()i\\-])(?:"
     rf"{_COMMENT}"
     rf"|{_string(chr(34), 'double')}|{_string(chr(39), 'single')}"
@@ -70,7 +71,7 @@ _ESCAPED_LETTER = re.compile(rb"\\(?:0*+(?:[4-7]|2d)|[g-z_-])")  # escapes that 
 
 # Text to skip at once, if no name is spelled with escapes and there is no image-set, in which any string
 # is a URL. It ends before `@import`, `@namespace`, `@document`, and the parenthesis of `url(` or `src(`.
-_SKIPPED = re.compile(
+_SKIPPED = compiled(
     r"(?:[^/\"'(@\\]++"
     rf"|{_COMMENT}|/"
     rf"|\"{_inside(chr(34))}\"?+|'{_inside(chr(39))}'?+"

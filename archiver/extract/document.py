@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.model import Hop
 
 
@@ -48,7 +49,7 @@ class Kind(Enum):
 
 
 _DECLARATION_WITHIN = 8192  # bytes
-_WARNING = re.compile(  # warnings that PHP and others print before the document
+_WARNING = compiled(  # warnings that PHP and others print before the document
     rb"(?:[^<]|</?(?:br|b|i|p|em|strong|pre|div|span|font|table|tr|t[dh]|hr|a|h[1-6])(?=[\s/>])[^<>]*+>)++",
     re.IGNORECASE,
 )
@@ -76,7 +77,7 @@ _LISTS_OR_MEDIA = frozenset(  # also used for the media themselves
     ("audio/x-pn-realaudio", "audio/vnd.rn-realaudio", "audio/x-pn-realaudio-plugin", "video/x-ms-asf")
 )
 _PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\])", re.IGNORECASE)
-_ADDRESS = re.compile(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
+_ADDRESS = compiled(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
 _MARKUP_SIGN = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
@@ -161,10 +162,10 @@ _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f
 _XML_ROOT = re.compile(
     rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
 )
-_LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
+_LEAD = compiled(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
 _DOCTYPE = b"<!doctype html"  # most pages start with this, and no other document sent as HTML does
 _SURELY_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
-_URLS_ONLY = re.compile(  # the start of a text that has only complete URLs on its lines
+_URLS_ONLY = compiled(  # the start of a text that has only complete URLs on its lines
     rb"(?:\xef\xbb\xbf)?(?:\s++|#[^\r\n]*+)*+https?://[^\s<>\"]++(?:[ \t]*+(?:[\r\n]|\Z))(?:\s++|#[^\r\n]*+|https?://[^\s<>\"]++(?=\s|\Z))*+"
     rb"(?:h(?:t(?:t(?:p(?:s?:?/?)?)?)?)?)?",
     re.IGNORECASE,
@@ -173,7 +174,7 @@ _MARKUP = re.compile(
     rb"<!doctype\s+html|<(?:html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|frameset|base|link)[\s/>]",
     re.IGNORECASE,
 )
-_FEED = re.compile(
+_FEED = compiled(
     rb"(?:<\?xml[^>]*+>)?(?:\s|<!--(?:[^-]|-(?!->))*+-->)*+"
     rb"<(?:[\w-]++:)?(?:rss|feed|rdf|urlset|sitemapindex)[\s>]",
     re.IGNORECASE,

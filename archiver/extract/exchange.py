@@ -21,6 +21,7 @@ from functools import partial
 from itertools import islice
 
 from archiver import extract, url
+from archiver.config.expressions import compiled
 from archiver.extract.html.tables import MOST_AGENTS, REFUSE, relation_hop
 from archiver.extract.references import NOFOLLOW, REFRESH, UrlJoiner
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings
@@ -239,11 +240,11 @@ def _page_of(claim: Claim) -> str:
 
 _SEPARATORS = re.compile(r"[\s,]*+")
 _TARGET = re.compile(r"<([^<>]*+)>")
-_PARAMETER = re.compile(
+_PARAMETER = compiled(
     r"\s*+;[\s;]*+(?P<name>[^\s=;,\"<>]++)(?:\s*+=\s*+(?:\"(?P<quoted>(?:[^\"\\]|\\.)*+)(?:\"|\\?\Z)|(?P<bare>[^\s;,\"]*+)))?+",
     re.DOTALL,
 )
-_REST_OF_VALUE = re.compile(r"(?:[^\",]|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z))*+,?+", re.DOTALL)
+_REST_OF_VALUE = compiled(r"(?:[^\",]|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z))*+,?+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
+from archiver.config.expressions import compiled
 from archiver.extract.document import Document
 from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
@@ -20,7 +21,7 @@ from archiver.model import Hop, Links
 MOST_UNPACKED = 64 << 20  # bytes of all members
 MOST_MEMBERS = 5000  # that are read
 _PARTS = (".rels", ".xml", ".xhtml", ".html", ".htm", ".opf", ".ncx", ".svg")
-_TARGET = re.compile(
+_TARGET = compiled(
     rb"(?<![\w:.-])(?P<name>Target|(?:xlink:)?href|src)\s*+=\s*+(?:\"(?P<double>https?://[^\"<]*+)\"|'(?P<single>https?://[^'<]*+)')"
     rb"|\bHYPERLINK\s++(?:\"|&quot;)(?P<field>https?://[^\"<&\s]*+(?:&amp;[^\"<&\s]*+)*+)",
     re.IGNORECASE,

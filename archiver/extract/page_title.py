@@ -5,7 +5,6 @@ tags by a regular expression, in a third of the time that libxml2 needs. At mark
 ways, the page goes to libxml2, which builds no tree. Linear, with bounded input and output.
 """
 
-import re
 from contextlib import suppress
 from html import unescape
 from itertools import chain, pairwise
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from archiver.config.expressions import compiled
 from archiver.extract import charset
 from archiver.extract.document import Document
 
@@ -55,8 +55,8 @@ _NOT_SHOWN = (
 )
 _OTHER = rf"/?(?!(?:{'|'.join((*_HIDDEN, *_RAW))}){_ENDS}){_NAME}{_ATTRIBUTES}"
 _TITLE = rf"title{_ENDS}{_ATTRIBUTES}"
-_UP_TO_TITLE = re.compile(rf"[^<]*+(?:<(?:{_NOT_SHOWN}|{_OTHER})[^<]*+)*+<{_TITLE}([^<]*+)</title{_S}*+>")
-_MARKUP = re.compile(rf"<(?:{_NOT_SHOWN}|{_TITLE}[^<]*+</title{_S}*+>|(/?{_NAME}){_ATTRIBUTES})")
+_UP_TO_TITLE = compiled(rf"[^<]*+(?:<(?:{_NOT_SHOWN}|{_OTHER})[^<]*+)*+<{_TITLE}([^<]*+)</title{_S}*+>")
+_MARKUP = compiled(rf"<(?:{_NOT_SHOWN}|{_TITLE}[^<]*+</title{_S}*+>|(/?{_NAME}){_ATTRIBUTES})")
 
 
 class PageText(NamedTuple):

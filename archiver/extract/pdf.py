@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
+from archiver.config.expressions import compiled
 from archiver.extract.document import Document
 from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
@@ -18,11 +19,11 @@ MOST_UNPACKED = 64 << 20  # bytes decompressed of all object streams
 _ONE_STREAM = 8 << 20  # bytes decompressed of one; most hold a hundred objects
 _S = r"[\x00\t\n\f\r ]"
 _TEXT = r"\(([^()\\]*+(?:(?:\\[\s\S]|\([^()\\]*+\))[^()\\]*+)*+)\)"  # balanced parentheses, one level deep
-_ACTION = re.compile(
+_ACTION = compiled(
     rf"/(?P<key>URI|Base){_S}*+"
     rf"(?:{_TEXT}|<(?P<hex>[0-9a-fA-F\x00\t\n\f\r ]*+)>|(?P<object>\d{{1,10}}){_S}++\d{{1,5}}{_S}++R)".encode()
 )
-_STRING_OBJECT = re.compile(rf"(?<!\d)(?P<object>\d{{1,10}}){_S}++\d{{1,5}}{_S}++obj{_S}*+{_TEXT}".encode())
+_STRING_OBJECT = compiled(rf"(?<!\d)(?P<object>\d{{1,10}}){_S}++\d{{1,5}}{_S}++obj{_S}*+{_TEXT}".encode())
 _STREAM = re.compile(rb"stream\r?\n")
 _OBJECTS = re.compile(rf"/Type{_S}*+/ObjStm".encode())
 _ENCRYPTED = re.compile(rf"/Encrypt{_S}*+(?:\d{{1,10}}{_S}++\d{{1,5}}{_S}++R|<<)".encode())

@@ -14,6 +14,7 @@ from itertools import islice
 from operator import itemgetter
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.extract import charset
 from archiver.model import Hop, Link, Links
 
@@ -28,7 +29,7 @@ _FEW_PAGES = 5  # that a page that only waits for a cookie names besides itself
 USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; `url.join` drops the other schemes
 _BEGIN_USELESS = frozenset(word[0] for word in USELESS)
 # A relative reference that needs no rewriting: no slash at its start, no segment that starts with a dot.
-_BELOW = re.compile(
+_BELOW = compiled(
     r"(?!/)(?:[\w~!$&()*+,;=@-][\w~!$&()*+,;=@.-]*+|/|%(?!2E)[0-9A-F]{2})*+"
     r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?",
     re.ASCII,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from archiver.config.expressions import compiled
 from archiver.config.seeds import LONGEST_ABOUT, NO_ABOUT, SeedAbout, lacks_scheme
 from archiver.extract.document import Document
 from archiver.extract.feed import article_titles
@@ -35,17 +36,15 @@ MOST_TEXT = 4 << 20  # … and the bytes of these texts: crawl.toml is limited
 DEEPEST_FOLDER = 20  # folders of bookmarks whose names are kept
 _BASE = "http://list.invalid/"  # of relative references, which such a file should not have
 _NETSCAPE = re.compile(rb"\s*+<!DOCTYPE\s++NETSCAPE-Bookmark-file", re.IGNORECASE)
-_BOOKMARKS = (
-    re.compile(  # each part stops at the next "<" outside of quotes: many beginnings take no more time than one
-        rb"<a\s(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*?\bhref\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')"
-        rb"(?=(?:(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+>([^<]*+))?+)"
-        rb"|<h3\b[^<>]*+>([^<]*+)|<(/?+dl)\b|<dd\b[^<>]*+>([^<]*+)",
-        re.IGNORECASE,
-    )
+_BOOKMARKS = compiled(  # each part stops at the next "<" outside of quotes: many beginnings take no more time than one
+    rb"<a\s(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*?\bhref\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')"
+    rb"(?=(?:(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+>([^<]*+))?+)"
+    rb"|<h3\b[^<>]*+>([^<]*+)|<(/?+dl)\b|<dd\b[^<>]*+>([^<]*+)",
+    re.IGNORECASE,
 )
 _XML = re.compile(rb"\s*+<(?:\?xml\b|(?:[\w.-]++:)?(?:urlset|sitemapindex|rss|feed|RDF)\b)", re.IGNORECASE)
 _CDXJ = re.compile(rb"[^ \n]++ \d{4,17} \{")
-_CDX = re.compile(rb"(?: CDX(?: \w)++[ \r]*+\n|[^ \n]++ \d{14} https?://[^ \n]++ [^ \n]++ (?:\d{3}|-) )")
+_CDX = compiled(rb"(?: CDX(?: \w)++[ \r]*+\n|[^ \n]++ \d{14} https?://[^ \n]++ [^ \n]++ (?:\d{3}|-) )")
 _RECORD_TYPES = frozenset(("response", "resource", "revisit"))
 _UNWANTED = re.compile(r"[\x00-\x20\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]+")  # bidi controls too
 _SITEMAP = re.compile(rb"<(?:[\w.-]++:)?(?:urlset|sitemapindex)\b", re.IGNORECASE)

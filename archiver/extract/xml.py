@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from archiver.config.expressions import compiled
 from archiver.extract import charset, css, feed, media
 from archiver.extract.document import Document
 from archiver.extract.html import reader
@@ -29,7 +30,7 @@ from archiver.http import content_coding
 from archiver.model import Hop, Links
 
 _MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
-_ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
+_ROOT = compiled(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
 _DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
 _NO_BASES = ("{http://www.w3.org/2000/svg}", "{http://www.w3.org/1998/Math/MathML}")  # whose `base` has no meaning

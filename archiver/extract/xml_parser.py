@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from lxml import etree
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.extract.html.elements import Elements
 from archiver.extract.html.tables import Attributes
 from archiver.extract.references import LinkCollector
@@ -26,18 +27,18 @@ _LONGEST_NAME = 256  # characters of a name with its namespace, which libxml2 re
 _PIECE = 1 << 16
 
 _PREDEFINED = {"amp": "&#38;", "lt": "&#60;", "gt": "&#62;", "quot": "&#34;", "apos": "&#39;"}
-_AMPERSAND = re.compile(
+_AMPERSAND = compiled(
     r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+|<!--[^-]*+(?:-(?!->)[^-]*+)*+"  # places where & is an ordinary character
     r"|&(?:(amp|lt|gt|quot|apos);|(?!#(?:[0-9]++|x[0-9a-fA-F]++);|[a-zA-Z_][\w.-]*+;))"
 )
-_START = re.compile(r"<([^\W\d][\w.-]*+(?::[\w.-]++)?+)")
-_ATTRIBUTE = re.compile(
+_START = compiled(r"<([^\W\d][\w.-]*+(?::[\w.-]++)?+)")
+_ATTRIBUTE = compiled(
     r"[\s/]*+([^\s<>/=\"']++)(?:\s*+=\s*+(?:"
     r"\"([^\"<]*+)\"|'([^'<]*+)'|\"([^\"]*+)\"(?=\s|/?>)|'([^']*+)'(?=\s|/?>)|([^\s\"'<>]++)))?+"
 )
 _TAG_END = re.compile(r"[^<>]*+>?+")  # a torn tag is skipped up to the next tag
 _END = re.compile(r"</([^\s<>/]*+)[^<>]*+>?+")
-_DOCTYPE = re.compile(
+_DOCTYPE = compiled(
     r"[^\[<>]*+(?:\[(?:[^\]\"'<]++|\"[^\"]*+\"|'[^']*+'|<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<)*+\])?+[^<>]*+>?+"
 )
 _ENTITY = re.compile(r"<!ENTITY\s++([\w.-]++)\s++(?:\"([^\"&%<]{0,1000}+)\"|'([^'&%<]{0,1000}+)')\s*+>")

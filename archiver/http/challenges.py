@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from archiver.config.expressions import compiled
+
 MOST_TEXT = 16 << 10  # characters of all fields
 MOST_CHALLENGES = 20
 MOST_PARAMETERS = 30  # of one challenge
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 _SKIPPED = re.compile(r"[ \t,]*+")
-_PARAMETER = re.compile(rf'({_WORD})[ \t]*+=[ \t]*+(?:"((?:[^"\\]|\\.)*+)"|({_WORD}))[ \t]*+(?=,|$)')
+_PARAMETER = compiled(rf'({_WORD})[ \t]*+=[ \t]*+(?:"((?:[^"\\]|\\.)*+)"|({_WORD}))[ \t]*+(?=,|$)')
 _SCHEME = re.compile(rf"({_WORD})(?=[ \t,]|$)")
 _TOKEN68 = re.compile(r"([A-Za-z0-9._~+/-]++=*+)[ \t]*+(?=,|$)")
 _ESCAPED = re.compile(r"\\(.)")

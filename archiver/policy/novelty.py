@@ -26,6 +26,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from archiver import url
+from archiver.config.expressions import compiled
 
 READ = 8 << 10  # bytes of a page that is read whole …
 OPENING = 768  # … of a larger one below its heading, enough if they show something new …
@@ -47,7 +48,7 @@ _BLOCK = re.compile(rb"</?+(?:d[dti]|h[1-6]|p(?:re)?|li|t(?:r|itle)|br|s(?:cript
 _UPPER = re.compile(rb"</?(?:P|TR|LI|D[DTI]|H[1-6]|BR)[\s>V/]")
 _HEADING = b"<h1"
 _OTHER_HEADING = re.compile(rb"<(?:main|article|H1)")
-_HIDDEN = re.compile(
+_HIDDEN = compiled(
     rb"<(?:(a|style|svg|button|time)\b[^>]*+>[^<]*+(?:<(?!/\1)[^<]*+)*+(?:</\1|\Z)"
     rb"|!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z))"
     rb"|\A[^<>]{0,400}+>|<[^>]*+>?",  # the rest of the tag that began the block, and any other tag

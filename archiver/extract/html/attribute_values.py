@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.extract import css
 from archiver.extract.html.tables import DATA_LINKS, DATA_LINKS_ON_ANCHORS, LAZY, LAZY_FILE, PARAMETERS
 from archiver.extract.references import NOFOLLOW, a_file, like_a_url, surely_a_url
@@ -23,8 +24,8 @@ from archiver.policy import referrer
 
 _GAP = re.compile(r"[\t\n\f\r ,]*+")
 _URL = re.compile(r"[^\t\n\f\r ]++")
-_DESCRIPTORS = re.compile(r"(?:[^(,]|\([^)]*+\)?+)*+")
-_DESCRIPTOR = re.compile(r"(?:[^\t\n\f\r (]|\([^)]*+\)?+)++")
+_DESCRIPTORS = compiled(r"(?:[^(,]|\([^)]*+\)?+)*+")
+_DESCRIPTOR = compiled(r"(?:[^\t\n\f\r (]|\([^)]*+\)?+)++")
 _WIDTH = re.compile(r"0*[1-9][0-9]*w")
 _HEIGHT = re.compile(r"0*[1-9][0-9]*h")
 _DENSITY = re.compile(r"(?:-(?:0+(?:\.0+)?|\.0+)|(?=[.0-9])[0-9]*(?:\.[0-9]+)?)(?:[eE][+-]?[0-9]+)?x")

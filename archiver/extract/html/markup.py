@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from html import unescape
 from html.entities import html5
 
+from archiver.config.expressions import compiled
+
 COMMENT = "!--"  # used as the name of a tag
 MOST = 4 << 20  # characters of attributes plus 64 for each tag: all tags of a page are in memory
 _WITH_TEXT = frozenset(("style", "script"))  # elements whose text is kept
@@ -40,10 +42,10 @@ _ATTRIBUTE = re.compile(rf"({_NAME})(?:{_S}*+={_S}*+(?:\"({_DOUBLE})\"|'({_SINGL
 _REFERENCE = re.compile(r"&(?:([a-zA-Z][a-zA-Z0-9]*+)([;=]?+)|#(?:([0-9]++)|[xX]([0-9a-fA-F]++));?+)")
 _CONDITIONAL = re.compile(rf"{_CONDITION}[^\]]{{0,200}}\]>")
 _RAW = {
-    name: re.compile(rf"([^<]*+(?:<(?!/{name})[^<]*+)*+)</{name}{_S}*+>", re.IGNORECASE | re.ASCII)
+    name: compiled(rf"([^<]*+(?:<(?!/{name})[^<]*+)*+)</{name}{_S}*+>", re.IGNORECASE | re.ASCII)
     for name in ("style", "title", "textarea", "iframe")
 }
-_RAW["script"] = re.compile(  # reject "<!--" together with "<script": special rules apply
+_RAW["script"] = compiled(  # reject "<!--" together with "<script": special rules apply
     rf"([^<]*+(?:<(?!/script|!--)[^<]*+)*+(?=</)|[^<]*+(?:<(?!/?script)[^<]*+)*+)</script{_S}*+>",
     re.IGNORECASE | re.ASCII,
 )
@@ -70,7 +72,7 @@ class Scanner:
             r"(?:\?|!(?i:doctype|\[(?:if|endif)\b))[^<>]*+>",
             r"(?=[\t\n\f\r 0-9=])",  # an ordinary "<"
         )
-        self._next = re.compile(
+        self._next = compiled(
             rf"[^<]*+(?:<(?:{'|'.join(passed)})[^<]*+)*+"
             rf"(?:<({_TAG}){_ENDS}{_APART}((?:{_NAME}{_VALUE}{_APART})*+)>|<!--({_COMMENT})-->|\Z)"
         )
@@ -174,7 +176,7 @@ _DESCRIPTION = (
 )
 _BEFORE_URL = rf"(?:[ \n]++(?:{_NO_URL}))*+[ \n]++"
 _REST_OF_TAG = rf"(?=\"(?:[ \n]++(?:{_NO_URL}))*+[ \n]*+/?>)"  # the rest of a tag without further URLs
-PIECE = re.compile(
+PIECE = compiled(
     rf"<(?!/[a-z][a-z0-9]*+>|(?:{alternatives((*PLAIN, 'body'))})(?: (?:{_NO_URL}))*+>|title>[^<]*+</title>"
     rf"|{_DESCRIPTION})"
     # Of the most common tags in their usual form only the URL is kept …

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from archiver import url
+from archiver.config.expressions import compiled
 
 MOST = 1000  # files of one script
 MOST_FUNCTIONS = 20  # functions examined; a loader has two
@@ -24,11 +25,11 @@ _FUNCTION = re.compile(
     r"|function\s*[\w$]{0,40}\(\s*(?P<older>[\w$]{1,40})\s*\)\s*\{(?=\s*return\s+[\w$]{1,40}\.p\s*\+)"
 )
 _GAP = r"(?:\s|//[^\n\r]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+"
-_LEAD = re.compile(rf"{_GAP}(?:return\b)?{_GAP}(?:[\w$]{{1,40}}\.p\s*\+)?")
+_LEAD = compiled(rf"{_GAP}(?:return\b)?{_GAP}(?:[\w$]{{1,40}}\.p\s*\+)?")
 _STRING = r"\"[^\"\\\n\r]*+\"|'[^'\\\n\r]*+'"
-_CHOICE = re.compile(rf"{_GAP}(?:\"?[\w$]{{1,40}}\"?\s*={{2,3}}\s*\"?[\w$]{{1,40}}\"?)\s*\?\s*({_STRING})\s*:")
+_CHOICE = compiled(rf"{_GAP}(?:\"?[\w$]{{1,40}}\"?\s*={{2,3}}\s*\"?[\w$]{{1,40}}\"?)\s*\?\s*({_STRING})\s*:")
 _ENTRY = rf"\s*+(?:[\w$]++|{_STRING})\s*+:\s*+(?:{_STRING})\s*+,?"
-_TERM = re.compile(
+_TERM = compiled(
     rf"{_GAP}(?:(?P<text>{_STRING})|\({{0,2}}\s*+\{{(?P<table>(?:{_ENTRY})*+)\s*+\}}\)?\s*\[\s*[\w$]+\s*\]"
     rf"(?P<otherwise>\s*\|\|\s*[\w$]+\s*)?\)?|(?P<number>[\w$]{{1,40}}))\s*(?P<more>\+)?"
 )
@@ -39,10 +40,10 @@ _FOLDER_OF_SCRIPT = re.compile(
     r"(?:\+\s*[\"']((?:\.\./){0,20})[\"']\s*)?(?:[;,})\n]|\Z)"
 )
 _CALLED = re.compile(rf"\.[eu]\(\s*([0-9]{{1,9}}|{_STRING})\s*\)")  # chunks that the script loads
-_STYLED = re.compile(rf"\{{((?:\s*+(?:[\w$]++|{_STRING})\s*+:\s*+1\s*+,?)++)\}}\)?\s*\[")  # chunks with style sheets
+_STYLED = compiled(rf"\{{((?:\s*+(?:[\w$]++|{_STRING})\s*+:\s*+1\s*+,?)++)\}}\)?\s*\[")  # chunks with style sheets
 _KEY = re.compile(rf"([\w$]++|{_STRING})\s*+:")
 _ASSET = re.compile(rf"\.p\s*\+\s*({_STRING})(?!\s*[+(\[])")
-_OF_SCRIPTS = re.compile(
+_OF_SCRIPTS = compiled(
     r"(?:(?:js|javascripts?|scripts?|chunks?|static)/)++\Z"
 )  # folders that the chunk_urls in loaders start with
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlencode
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.extract.script import rustdoc
 from archiver.model import Hop
 
@@ -24,7 +25,7 @@ HASHES = "__VP_HASH_MAP__"
 _RESULTS_SHOWN = 'new SearchResults("searchResults")'
 _MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext", _RESULTS_SHOWN)
 MOST_PAGES = 20_000  # pages of one table
-_TABLE = re.compile(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
+_TABLE = compiled(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
 _BASE = re.compile(r"__VP_SITE_DATA__\s*+=[^{]{0,40}\{[^{}]{0,2000}?\"base\\?\"\s*+:\s*+\\?\"(/[^\"\\]{0,300})")
 _LEAN = re.compile(r"[^/]{1,500}\.md\.[\w-]{1,40}\.lean\.js")
@@ -239,13 +240,13 @@ BEGINNING = 64  # characters that identify search results
 MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
 
 _MANUAL_TEXT = r"\"(?:[^\"\\\n]++|\\.)*+\""
-_ENTRY = re.compile(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret opens the page in a new window
+_ENTRY = compiled(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret opens the page in a new window
 _TREE_BEGINS = re.compile(r"var [\w$]++ =\n\[\n(?=  ++\[ \")")
-_ROW = re.compile(rf"\[ {_MANUAL_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
+_ROW = compiled(rf"\[ {_MANUAL_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
 _SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # branches of large trees; their URLs start at the root
-_TREE_PARTS = re.compile(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]")
+_TREE_PARTS = compiled(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]")
 _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
-_SECTION = re.compile(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
+_SECTION = compiled(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
 _RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
 _RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
 _ESCAPED = re.compile(r"\\.")

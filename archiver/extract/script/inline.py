@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from archiver.config.expressions import compiled
 from archiver.extract.html.tables import ITEM_FILES, ITEM_PAGES
 from archiver.extract.references import a_file, like_a_url, surely_a_url
 from archiver.extract.script import generators, javascript, strings
@@ -37,7 +38,7 @@ _BEGINS = re.compile(
     rf"(?:(?P<goes>{_GOES})|(?P<opens>{_OPENS}))\s*(?P<choice>[^;{{}}\"'`]{{1,80}}\?)?"
     rf"\s*(?P<own>(?:{_OWN.replace('?P<part>', '?:')}\s*\+\s*){{0,4}})\Z"
 )
-_STRING = re.compile(r"\"(?:[^\"\\\n\r]|\\[\s\S])*+\"|'(?:[^'\\\n\r]|\\[\s\S])*+'|`(?:[^`\\$]|\\[\s\S]|\$(?!\{))*+`")
+_STRING = compiled(r"\"(?:[^\"\\\n\r]|\\[\s\S])*+\"|'(?:[^'\\\n\r]|\\[\s\S])*+'|`(?:[^`\\$]|\\[\s\S]|\$(?!\{))*+`")
 _GAP = re.compile(r"\s*")
 _LEADS_UP = frozenset("=(+?")  # a string after anything else does not start a URL
 _OWN_PART = re.compile(_OWN)
@@ -185,8 +186,8 @@ _DEEPEST = 64  # nested objects and arrays whose keys are kept
 _NESTED = 3  # levels of JSON in strings
 
 # An unclosed string ends with the text, so that no position is visited twice.
-_TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:(")|\\?\Z)|([{}\[\]:,])', re.DOTALL)
-_JSON_STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)|'((?:[^'\\\n]++|\\.)*+)'?+", re.DOTALL)
+_TOKEN = compiled(r'"((?:[^"\\]++|\\.)*+)(?:(")|\\?\Z)|([{}\[\]:,])', re.DOTALL)
+_JSON_STRING = compiled(r"\"((?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)|'((?:[^'\\\n]++|\\.)*+)'?+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ASSIGNED = re.compile(
     r"(?<![\w$])(?:__\w++|_sharedData|ytInitial\w++|(?:INITIAL|PRELOADED)_STATE|initialState|Fusion\.\w++)"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
+from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
 from archiver.extract.references import FILES
 from archiver.extract.script import bundles, strings
@@ -39,7 +40,7 @@ _NOT_SERVED = re.compile(
 
 _ESCAPE = re.compile(r"\\(?:([/'\"`.-])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,5})\})")
 _STEP = r"(?:[\w~@+.-]|%[0-9A-Fa-f]{2})"
-_SHAPE = re.compile(
+_SHAPE = compiled(
     r"(?P<base>(?:https?:)?//(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,20}(?::[0-9]{1,5})?/|/|\./|(?:\.\./)++|)"
     rf"(?P<path>(?:{_STEP}++/)*+[\w@]{_STEP}*+)"
     r"(?:\?(?:[\w~@+.,;:&/-]|=(?=[\w%/.-])|%[0-9A-Fa-f]{2})++)?(?:#[\w.-]*+)?",

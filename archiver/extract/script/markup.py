@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from archiver.config.expressions import compiled
 from archiver.extract.html import markup
 from archiver.extract.references import like_a_url
 from archiver.extract.script import strings
@@ -25,18 +26,18 @@ _HINT = re.compile(rf"<(?:{_NAMES})(?=[\s/\\\"'])|{_ESCAPED}", re.IGNORECASE)
 _HINT_OF_STYLES = re.compile(rf"<[a-z]|{_ESCAPED}", re.IGNORECASE)  # for scripts with url() in a style
 _OPENS = re.compile(r"<[a-zA-Z]")
 _JOINED = re.compile(r"\s*+\+\s*+")
-_STRING = re.compile(
+_STRING = compiled(
     r"\"(?:[^\"\\\n\r]|\\(?:\r\n|[\s\S]))*+\"|'(?:[^'\\\n\r]|\\(?:\r\n|[\s\S]))*+'|`(?:[^`\\$]|\\[\s\S]|\$(?!\{))*+`"
 )
-_OPERAND = re.compile(  # an operand between two strings: a name, a call, an expression in brackets
+_OPERAND = compiled(  # an operand between two strings: a name, a call, an expression in brackets
     r"(?:[\w$.!]++|\((?:[^()\"'`;]|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|\([^()\"'`;]{0,80}\)){0,200}+\)"
     r"|\[[^\[\]\"'`;]{0,80}\])++\s*+\+\s*+(?=[\"'`])"
 )
 _ESCAPED_MARKUP = re.compile(r"(?:unescape|decodeURI(?:Component)?)\s*\(\s*\Z")
-_TEMPLATE = re.compile(r"((?:[^`\\$]++|\\[\s\S]|\$(?!\{))*+)(`|\$\{|\\?\Z)")
-_IN_HOLE = re.compile(r"[^\"'`{}]*+(?:\"(?:[^\"\\\n]|\\[\s\S])*+\"?|'(?:[^'\\\n]|\\[\s\S])*+'?|([{}`])|\Z)")
+_TEMPLATE = compiled(r"((?:[^`\\$]++|\\[\s\S]|\$(?!\{))*+)(`|\$\{|\\?\Z)")
+_IN_HOLE = compiled(r"[^\"'`{}]*+(?:\"(?:[^\"\\\n]|\\[\s\S])*+\"?|'(?:[^'\\\n]|\\[\s\S])*+'?|([{}`])|\Z)")
 _ATTRIBUTE = r"[^\s\"'<>/=]{1,60}+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'<>=`]++(?=[\s>])))?+"
-_TAG = re.compile(rf"<([a-zA-Z][a-zA-Z0-9:-]{{0,30}}+)(?=[\s/>])((?:[\s/]*+{_ATTRIBUTE})*+)")
+_TAG = compiled(rf"<([a-zA-Z][a-zA-Z0-9:-]{{0,30}}+)(?=[\s/>])((?:[\s/]*+{_ATTRIBUTE})*+)")
 _SKIPPED = frozenset(("base", "button", "form", "input", "meta"))  # have no URL, or none that is fetched as written
 _ADDRESS = re.compile(r"(?!%s|[./]*\w?\Z)(?:[^\s<>\"'{}|\\^`$*\[\]%]|%[0-9A-Fa-f]{2})+")
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.model import Hop
 
 _BRANCH = re.compile(r"rn_\(\s*+[\"']([A-Za-z0-9+/=]++)[\"']\s*+\)")
@@ -23,7 +24,7 @@ MOST_WRITTEN = 4 << 20  # bytes of all nodes of one file; the largest in Rust's 
 _PURE, _STACKED, _LONG, _SAME_TEXT = 1, 2, 4, 8  # bits of a node's first byte
 _NO_LEAVES, _INLINE, _LENGTH = 0x80, 0x40, 0x3F  # bits of the byte with the length of its text
 _WORD = (1 << 64) - 1
-_COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
+_COLUMN = compiled(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
 _PART = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
 _HASH_LENGTHS = range(4, 17)
 _RESOURCE = re.compile(r"[\w./~@+-]{0,300}", re.ASCII)

@@ -12,6 +12,7 @@ such an extension needs such a key, and company. Linear in the number of strings
 import re
 from collections.abc import Iterator
 
+from archiver.config.expressions import compiled
 from archiver.url import PAGE_ENDINGS
 
 MOST_TOKENS = 2_000_000  # strings, comments and slashes of one script; a bundle of 5 MB has a tenth of them
@@ -28,13 +29,13 @@ _REST = (
 )
 _BRACES = r"(?P<open>\{)|(?P<close>\})"
 # Code, and code in a template: up to the next string that may be a file; up to the next string.
-_CODE = re.compile(rf"(?:[^\"'`/]++|{_DULL})*+(?:{_REST})"), re.compile(rf"[^\"'`/]*+(?:{_REST})")
+_CODE = compiled(rf"(?:[^\"'`/]++|{_DULL})*+(?:{_REST})"), compiled(rf"[^\"'`/]*+(?:{_REST})")
 _IN_TEMPLATE = (
-    re.compile(rf"(?:[^\"'`/{{}}]++|{_DULL})*+(?:{_REST}|{_BRACES})"),
-    re.compile(rf"[^\"'`/{{}}]*+(?:{_REST}|{_BRACES})"),
+    compiled(rf"(?:[^\"'`/{{}}]++|{_DULL})*+(?:{_REST}|{_BRACES})"),
+    compiled(rf"[^\"'`/{{}}]*+(?:{_REST}|{_BRACES})"),
 )
-_TEMPLATE = re.compile(r"[^`\\$]*+(?:(?:\\[\s\S]|\$(?!\{))[^`\\$]*+)*+(?:(?P<end>`)|(?P<hole>\$\{)|\\?)")
-_REGEX = re.compile(r"/(?:[^/\\\[\n\r]++|\\[^\n\r]|\[(?:[^\]\\\n\r]++|\\[^\n\r])*+\]?)*+/?")
+_TEMPLATE = compiled(r"[^`\\$]*+(?:(?:\\[\s\S]|\$(?!\{))[^`\\$]*+)*+(?:(?P<end>`)|(?P<hole>\$\{)|\\?)")
+_REGEX = compiled(r"/(?:[^/\\\[\n\r]++|\\[^\n\r]|\[(?:[^\]\\\n\r]++|\\[^\n\r])*+\]?)*+/?")
 _OPERATORS = frozenset("(,=:[!&|?{};+-*%~^<>")  # an operand follows, so a slash starts a regular expression
 _SPACES = frozenset("\t\n\v\f\r \xa0")
 _BEFORE_OPERAND = re.compile(
@@ -142,13 +143,13 @@ NEAR = 64  # characters before a string that show its use
 
 _RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also extensions of other names, so only in root paths
 _STEP = r"(?:[\w~@+.,() -]|%[0-9A-Fa-f]{2})"
-_PAGE = re.compile(
+_PAGE = compiled(
     r"(?P<base>(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?/|/|\./|(?:\.\./)++|)"
     rf"(?P<path>(?:(?!\.\.?/){_STEP}{{1,200}}+/){{0,30}}[\w@]{_STEP}{{0,200}}+)"
     r"(?:\?(?:[\w~@+.,;:&/-]|=(?=[\w%/.-])|%[0-9A-Fa-f]{2})++)?(?:#[\w.~:/-]*+)?",
     re.IGNORECASE,
 )
-_ROOTED = re.compile(
+_ROOTED = compiled(
     r"(?:(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)?"
     r"(?P<path>/(?:(?!\.\.?/)(?:[\w~@+.-]|%[0-9A-Fa-f]{2}){1,200}+/?(?!/)){1,30})(?:#[\w.~:/-]*+)?",
     re.IGNORECASE,

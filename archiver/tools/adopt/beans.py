@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from archiver.config.expressions import compiled
 from archiver.tools.adopt.source import SettingsTranslation, read_text, whole_number
 
 MOST_TAGS = 100_000
@@ -18,8 +19,8 @@ OVERRIDES = "simpleOverrides"
 LONGEST_VALUE = 64 << 10  # characters
 DEEPEST = 100  # open tags
 
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:_-]{0,60})((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+)>")
-_COMMENT = re.compile(r"<!--(?:[^-]++|-(?!->))*+(?:-->)?")
+_TAG = compiled(r"<(/?)([A-Za-z][A-Za-z0-9:_-]{0,60})((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+)>")
+_COMMENT = compiled(r"<!--(?:[^-]++|-(?!->))*+(?:-->)?")
 _ATTRIBUTE = re.compile(r"([A-Za-z:_-]{1,60})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _PLACEHOLDERS = ("ENTER_AN_URL_WITH_YOUR_CONTACT_INFO", "[see override above]")  # of the profile
 _IN_EFFECT = {  # rule: key of crawl.toml and Heritrix's value, which holds if the configuration does not set another

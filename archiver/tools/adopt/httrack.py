@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from archiver.config.expressions import compiled
 from archiver.errors import ConfigError
 from archiver.frontier.adopted import AdoptedState, AdoptedUrl
 from archiver.storage import storage
@@ -51,7 +52,7 @@ _NUMBERS = {  # letter: keys of crawl.toml
 _UNLIMITED = frozenset(  # 0: HTTrack has no limit
     ("max-response-size", "max-bytes", "max-time", "bandwidth", "timeout", "concurrency", "host-concurrency", "rate")
 )
-_WORD = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\S)|\S+')
+_WORD = compiled(r'"((?:[^"\\]|\\.)*+)"(?!\S)|\S+')
 _ESCAPE = re.compile(r'\\(["\\])')
 _LETTER = re.compile(r"%?[A-Za-z!#][0-9,]*")
 _TAKES_A_VALUE = {

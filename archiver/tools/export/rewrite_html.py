@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from archiver.config.expressions import compiled
 from archiver.extract import charset
 from archiver.extract.html import attribute_values
 from archiver.extract.html.attribute_values import param_urls
@@ -26,7 +27,7 @@ from archiver.tools.export.rewrite_links import ExportedPage
 
 _S = r"[\t\n\f\r ]"
 _OPEN = re.compile(r"<(?:(!--)|(!\[CDATA\[)|/([a-zA-Z][^\t\n\f\r />]*+)|([!?/])|([a-zA-Z][^\t\n\f\r />]*+))")
-_ATTRIBUTE = re.compile(
+_ATTRIBUTE = compiled(
     r"([\t\n\f\r /]*+)(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*+)"
     rf"(?:{_S}*+={_S}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+)|(?=>)))?+)"
 )
@@ -59,7 +60,7 @@ _BESIDE = rf"(?: (?:{'|'.join(_PLAIN)})=\"[^\"<>]*+\")*+"
 _DULL = rf"(?:[^<]++|<(?:/(?!svg|math)|(?!{'|'.join((*_RAW, *_FOREIGN, 'plaintext'))}))[a-z][a-z0-9]*+{_BESIDE}>)*+"
 # What follows them: a link or an image in its usual form, of which one attribute matters.
 _USUAL = rf"(?:<(?:(a){_BESIDE} href|img{_BESIDE} src)=\"([^\"<>]++)\"{_BESIDE} ?/?>)?+"
-_AHEAD = re.compile(_DULL + _USUAL, re.IGNORECASE | re.ASCII)
+_AHEAD = compiled(_DULL + _USUAL, re.IGNORECASE | re.ASCII)
 
 
 class HtmlAttribute(NamedTuple):
@@ -162,7 +163,7 @@ _MORE = {
 }
 _FOLLOWED = frozenset(("action", "formaction", "cite", "longdesc"))
 _LATE = 1 << 16  # bytes in which a document declares its encoding
-_DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
+_DOCTYPE = compiled(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
 _BASE = re.compile("<base", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # on unknown elements, or those that scripts use
 

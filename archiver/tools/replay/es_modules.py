@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from archiver import url
+from archiver.config.expressions import compiled
 
 NAMES = ("window", "globalThis", "self", "document", "location", "top", "parent", "frames", "opener")
 IMPORT = "__archiver_import"  # our function that replaces import()
@@ -39,7 +40,7 @@ _PART = re.compile(
     re.DOTALL,
 )
 _META = re.compile(r"import\s*\.\s*meta\s*\.\s*(url|resolve)(?![\w$])")
-_CALL = re.compile(r"import(?:\s++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\(")
+_CALL = compiled(r"import(?:\s++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+\(")
 _METHOD = re.compile(r"[^()]{0,200}\)\s*\{")  # after the bracket: `import(name) {` is a method, not an import
 _NEXT = re.compile(rf"\s*+(\*?\s*+{_W}+|[{{\[])")
 _BRACKET = re.compile(r"[{}\[\]]")
