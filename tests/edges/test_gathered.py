@@ -24,4 +24,6 @@ def test_each_table_is_read_once_though_it_is_empty(tmp_path: Path) -> None:
             gathered.count_urls(db)
             gathered.count_answers(db)
             gathered.find_unusual(db)
-    assert [passes[f"temp.{name}"] for name in ("url_figures", "answer_figures", "unusual")] == [1, 1, 1]
+            gathered.find_missing(db)
+    names = ("url_figures", "failure_figures", "answer_figures", "unusual", "missing")
+    assert [passes[f"temp.{name}"] for name in names] == [1, 1, 1, 1, 1]
