@@ -7,6 +7,7 @@ than storing the payload again, and a reference to a damaged record would lose t
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import BinaryIO, NamedTuple
@@ -71,6 +72,7 @@ def is_stored(folder: Path, name: str) -> bool:
     return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
+@lru_cache(maxsize=64)  # an export asks for each record
 def is_below(name: str) -> bool:
     """Return True if *name* is a path to a file in a folder or below it."""
     path = PurePath(name)

@@ -169,29 +169,37 @@ class UrlJoiner:
 
     def links(self, references: Mapping[tuple[str, Hop], str]) -> list[Link]:
         """Return the links for *references*, without those that name nothing to fetch."""
-        root, folder, longest, above = self._root, self._folder, self._longest, self._above
         links: list[Link] = []
         for (reference, hop), context in references.items():
-            link = None
-            if len(reference) < longest and len(context) <= LONGEST_CONTEXT:
-                first = reference[0]
-                plain = reference.partition("#")[0] if "#" in reference else reference
-                if first == "/":
-                    link = _below(root, plain[1:], hop, context)
-                elif first == ".":
-                    end = plain.rfind("../") + 3 or 2
-                    rest = plain[end:]
-                    if rest[:1].isalnum():
-                        link = _below(above.get(plain[:end]) or self._up(plain[:end]), rest, hop, context)
-                elif ":" in plain:
-                    link = self._absolute(plain, hop, context)
-                elif first.isalnum():
-                    link = _below(folder, plain, hop, context)
+            link = self._plain(reference, hop, context) if len(context) <= LONGEST_CONTEXT else None
             if link is not None:
                 links.append(link)
             elif target := self.join(reference):
                 links.append(Link(target, hop, context if len(context) <= LONGEST_CONTEXT else _short(context)))
         return links
+
+    def target(self, reference: str) -> str | None:
+        """Return what `links` finds for one *reference*."""
+        link = self._plain(reference, Hop.LINK, "")
+        return self.join(reference) if link is None else link.url
+
+    def _plain(self, reference: str, hop: Hop, context: str) -> Link | None:
+        """Return the link to *reference*; None if it needs rewriting or names nothing to fetch."""
+        if len(reference) >= self._longest:
+            return None
+        first = reference[0]
+        plain = reference.partition("#")[0] if "#" in reference else reference
+        if first == "/":
+            return _below(self._root, plain[1:], hop, context)
+        if first == ".":
+            end = plain.rfind("../") + 3 or 2
+            rest = plain[end:]
+            if rest[:1].isalnum():
+                return _below(self._above.get(plain[:end]) or self._up(plain[:end]), rest, hop, context)
+            return None
+        if ":" in plain:
+            return self._absolute(plain, hop, context)
+        return _below(self._folder, plain, hop, context) if first.isalnum() else None
 
     def _absolute(self, reference: str, hop: Hop, context: str) -> Link | None:
         """Return the link to *reference*, which contains a colon; None if it needs rewriting."""

@@ -59,7 +59,7 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         (r"\bINTEGER PRIMARY KEY\b", "BIGINT PRIMARY KEY"),
         # Counting and adding up rows that are alike: SQLite sorts them for GROUP BY, and PostgreSQL does not.
         (
-            r"(?s) AS groups\s+SELECT (.*?),\s+1((?:, \w+)*) FROM (.*) WHERE true\s+ON CONFLICT \(([\w, ]+)\).*",
+            r"(?s) AS groups\s+SELECT (.*?),\s+1((?:, \w+)*) FROM (.*?)(?: WHERE true)?\s+ON CONFLICT \(([\w, ]+)\).*",
             _grouped,
         ),
         # Unique indexes of texts that may be long: see postgres.sql.

@@ -20,8 +20,10 @@ from archiver.frontier.gathered import (
     STATUS_OF,
     UNMODIFIED,
     UNUSUAL,
+    URL_FIGURES,
     count_answers,
     count_urls,
+    find_missing,
     find_unusual,
 )
 from archiver.frontier.totals import Totals
@@ -160,7 +162,7 @@ def failed(db: Reader, span: TimeSlices) -> list[tuple[int, int]]:
 def depths(db: Reader) -> Iterator[tuple[int, str, int]]:
     """Yield (depth, state, URLs). URLs deeper than `DEEPEST` count as that depth."""
     count_urls(db)
-    question = f"SELECT {DEPTH_OF}, {STATE_OF}, sum(urls) FROM temp.url_figures GROUP BY 1, 2 ORDER BY 1, 2"  # noqa: S608 - constants
+    question = f"SELECT {DEPTH_OF}, {STATE_OF}, sum(urls) FROM {URL_FIGURES} GROUP BY 1, 2 ORDER BY 1, 2"  # noqa: S608 - constants
     for depth, state, urls in db.execute(question):
         yield depth, STATES[state], urls
 
@@ -296,26 +298,14 @@ def truncated(db: Reader) -> Iterator[TruncatedCapture]:
         yield TruncatedCapture(*row)
 
 
-MISSING = (
-    "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "
-    "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"
-)  # a missing requisite
-_MISSING_ROWS = f"""
-SELECT urls.url, CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status
-                 ELSE urls.state END, page.url
-FROM {UNUSUAL} JOIN urls AS page ON page.id = urls.via
-WHERE unusual.hop IN ('E', 'R') AND {MISSING} AND page.state = 'archived' ORDER BY unusual.id
-"""  # noqa: S608 - constants
-
-
 def missing_requisites(db: Reader) -> Iterator[MissingRequisite]:
     """Yield the missing requisites of archived pages, in order of discovery.
 
     A redirect on the way counts as the requisite. URLs that only a script names, and URLs that wait, are left
     out.
     """
-    find_unusual(db)
-    for row in db.execute(_MISSING_ROWS):
+    find_missing(db)
+    for row in db.execute("SELECT url, reason, page FROM temp.missing ORDER BY id"):
         yield MissingRequisite(*row)
 
 
@@ -359,7 +349,7 @@ def endings(db: Reader) -> list[tuple[str, str, int, int]]:
     """Return (state, failure, status, URLs) of the URLs that do not wait."""
     count_urls(db)
     rows = db.execute(
-        f"SELECT {STATE_OF}, failure, {STATUS_OF}, sum(urls) FROM temp.url_figures WHERE {STATE_OF} <> ? "  # noqa: S608 - constants
+        f"SELECT {STATE_OF}, failure, {STATUS_OF}, sum(urls) FROM {URL_FIGURES} WHERE {STATE_OF} <> ? "  # noqa: S608 - constants
         "GROUP BY 1, failure, 3 ORDER BY 1, failure, 3",
         (STATES.index("waiting"),),
     )

@@ -14,18 +14,20 @@ from typing import NamedTuple
 from archiver.errors import Failure
 from archiver.frontier import leases
 from archiver.frontier.connection import Connection, Reader
-from archiver.frontier.figures import missing_requisites
 from archiver.frontier.gathered import (
     HAS_PATH,
     IS_REQUISITE,
     KIND,
     KIND_OF,
     KINDS,
+    SEED_OF,
     STATE_OF,
     STATES,
     STATUS_OF,
     UNUSUAL,
+    URL_FIGURES,
     count_urls,
+    find_missing,
     find_unusual,
 )
 
@@ -81,7 +83,7 @@ REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
 _MICRO = 1_000_000
 
 _GROUPS = f"""
-SELECT {STATUS_OF} AS status, {KIND_OF} AS kind, {STATE_OF} AS state, failure, sum(urls) FROM temp.url_figures
+SELECT {STATUS_OF} AS status, {KIND_OF} AS kind, {STATE_OF} AS state, failure, sum(urls) FROM {URL_FIGURES}
 GROUP BY 1, 2, 3, failure ORDER BY 1, 2, 3, failure
 """  # noqa: S608 - constants
 _BLOCKED = f"""
@@ -109,9 +111,9 @@ WHERE origin.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> ''
 """
 _LINKED = f"""
 SELECT seed FROM (
-    SELECT seed, coalesce(sum(urls) FILTER (WHERE {KIND_OF} = 1 AND {HAS_PATH}), 0) AS pages,
+    SELECT {SEED_OF} AS seed, coalesce(sum(urls) FILTER (WHERE {KIND_OF} = 1 AND {HAS_PATH}), 0) AS pages,
            coalesce(sum(urls) FILTER (WHERE {IS_REQUISITE}), 0) AS requisites
-    FROM temp.url_figures WHERE seed IN (SELECT url FROM seeds) GROUP BY seed
+    FROM {URL_FIGURES} WHERE {SEED_OF} IN (SELECT url FROM seeds) GROUP BY 1
 ) AS linked WHERE pages <= 1 AND requisites > 0 ORDER BY seed LIMIT ?
 """  # noqa: S608 - constants
 _LEFT_OUT = f"""
@@ -246,7 +248,10 @@ def _refusing(row: tuple[int, str, float, int, int], course: _Course) -> Refusin
 
 def missing(db: Reader) -> Examples:
     """Return the requisites of archived pages that are not there."""
-    return Examples.of((each.url, each.reason) for each in missing_requisites(db))
+    find_missing(db)
+    (count,) = db.execute("SELECT count(*) FROM temp.missing").fetchone()
+    first = db.execute("SELECT url, reason FROM temp.missing ORDER BY id LIMIT ?", (EXAMPLES,)).fetchall()
+    return Examples(count, tuple(first))
 
 
 def lost_redirects(db: Reader) -> list[tuple[str, str, str]]:

@@ -17,7 +17,16 @@ from archiver.frontier import database
 from archiver.frontier.address import address_of, check_driver
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import check_schema, connect_readonly
-from archiver.frontier.gathered import ANSWER_STATUS, IS_NO_SEED, UNUSUAL, count_answers, count_urls, find_unusual
+from archiver.frontier.gathered import (
+    ANSWER_STATUS,
+    IS_NO_SEED,
+    SEED_OF,
+    UNUSUAL,
+    URL_FIGURES,
+    count_answers,
+    count_urls,
+    find_unusual,
+)
 from archiver.policy import limits
 from archiver.policy.limits import ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, Quotas
@@ -303,7 +312,7 @@ def seeds(db: Reader) -> list[SeedAccount]:
     ]
 
 
-_FOLLOWED = f"SELECT seed, sum(urls) FROM temp.url_figures WHERE {IS_NO_SEED} GROUP BY seed"  # noqa: S608 - a constant
+_FOLLOWED = f"SELECT {SEED_OF}, sum(urls) FROM {URL_FIGURES} WHERE {IS_NO_SEED} GROUP BY 1"  # noqa: S608 - a constant
 _REFUSED_REDIRECTS = """
 SELECT refusals.url, rule, refusals.via FROM refusals JOIN seeds ON seeds.url = refusals.via
 JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY refusals.url DESC

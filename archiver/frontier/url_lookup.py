@@ -11,7 +11,7 @@ from typing import Any
 
 from archiver.frontier import settle
 from archiver.frontier.connection import Reader
-from archiver.frontier.figures import MISSING
+from archiver.frontier.gathered import MISSING
 from archiver.frontier.retry import LAST_BLOCKED, names_of
 from archiver.model import Hop, PatternTally, Robots, State
 

@@ -79,8 +79,20 @@ class HtmlTag(NamedTuple):
     text: tuple[int, int]  # the text of a style or script
 
 
-def tags(text: str, *, xml: bool, dull: bool = True) -> Iterator[HtmlTag]:
-    """Yield every start tag in *text*, in order; without *dull*, tags and attributes that stay may be left out."""
+class UsualReference(NamedTuple):
+    """The place of the value in a link or an image of the usual form, and whether browsers load its target at once."""
+
+    start: int
+    end: int
+    loaded: bool
+
+
+def tags(text: str, *, xml: bool, dull: bool = True) -> Iterator[HtmlTag | UsualReference]:
+    """Yield every start tag in *text*, in order.
+
+    Without *dull*, tags and attributes that stay may be left out, and of usual links and images only their reference is
+    given.
+    """
     position = foreign = 0
     while True:
         usual, position = (None, position) if dull else _ahead(text, position)
@@ -112,14 +124,12 @@ def tags(text: str, *, xml: bool, dull: bool = True) -> Iterator[HtmlTag]:
         yield HtmlTag(name, attributes, inside)
 
 
-def _ahead(text: str, position: int) -> tuple[HtmlTag | None, int]:
+def _ahead(text: str, position: int) -> tuple[UsualReference | None, int]:
     """Return the link or image in its usual form behind what stays from *position* on, if there is one, and its end."""
     found = _AHEAD.match(text, position)
     if found is None or found[2] is None:
         return None, found.end() if found else position
-    place, end = found.span(2), found.end()
-    name, attribute = ("img", "src") if found[1] is None else ("a", "href")
-    return HtmlTag(name, {attribute: HtmlAttribute(place, place, quoted=True)}, (end, end)), end
+    return UsualReference(*found.span(2), found[1] is None), found.end()
 
 
 def _behind(text: str, opening: re.Match[str], comment: str | None, cdata: str | None) -> int:
@@ -184,7 +194,7 @@ def rewrite_html(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool =
     parts: list[str] = []
     kept = 0
     for tag in tags(text, xml=xml, dull=False):
-        for start, end, new in rewriter.edits(tag):
+        for start, end, new in rewriter.usual(tag) if isinstance(tag, UsualReference) else rewriter.edits(tag):
             if start >= kept:
                 parts += (text[kept:start], new)
                 kept = end
@@ -195,8 +205,8 @@ def _base(text: str) -> HtmlAttribute | None:
     """Return the href of the first <base> of *text*. Tags are not kept: a hostile page has ten million of them."""
     if _BASE.search(text) is None:
         return None
-    bases = (tag for tag in tags(text, xml=False) if tag.name == "base" and "href" in tag.attributes)
-    return next((tag.attributes["href"] for tag in bases), None)
+    whole = (tag for tag in tags(text, xml=False) if isinstance(tag, HtmlTag))
+    return next((tag.attributes["href"] for tag in whole if tag.name == "base" and "href" in tag.attributes), None)
 
 
 def with_charset(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
@@ -222,6 +232,12 @@ class _TagRewriter:
         self._page = page
         self._meaning = meaning
         self._depth = depth
+
+    def usual(self, reference: UsualReference) -> tuple[Edit, ...]:
+        """Return the change of *reference*, if there is one."""
+        start, end, loaded = reference
+        new = self._page.replacement(self._decoded(self._text[start:end]), loaded=loaded)
+        return () if new is None else ((start, end, _escaped(new)),)
 
     def edits(self, tag: HtmlTag) -> list[Edit]:
         """Return the changes in *tag*, and in the text of a style, in their order."""
@@ -308,7 +324,10 @@ class _TagRewriter:
 
     def _value(self, attribute: HtmlAttribute) -> str:
         """Return the decoded value of an attribute."""
-        value = self._meaning(self._raw(attribute))
+        return self._decoded(self._raw(attribute))
+
+    def _decoded(self, raw: str) -> str:
+        value = self._meaning(raw)
         return unescaped(value) if "&" in value else value
 
     def _composed(self, attribute: HtmlAttribute, change: Callable[[str, Meaning], str]) -> str | None:

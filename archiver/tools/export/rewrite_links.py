@@ -17,7 +17,6 @@ from urllib.parse import quote
 from archiver import url
 from archiver.extract import charset, css
 from archiver.extract.references import UrlJoiner
-from archiver.model import Hop
 
 _MOST_REDIRECTS = 20
 _NOWHERE = "about:blank"
@@ -99,7 +98,7 @@ class ExportedPage:
         """Return the canonical URL of *reference*; a fragment alone is one of the base."""
         if reference.startswith("#"):
             return url.join(self.base, reference)
-        return next((link.url for link in self._joiner.links({(reference, Hop.LINK): ""})), None)
+        return self._joiner.target(reference)
 
     def replacement(self, reference: str, *, optional: bool = False, loaded: bool = False) -> str | None:
         """Return the ASCII text that replaces *reference*; None if it stays.

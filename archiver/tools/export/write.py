@@ -56,7 +56,7 @@ class ExportFolder:
         self._marker = folder / MARKER
         self._draft = self._marker / "draft"
         self._written: set[str] = set()
-        self._checked: set[Path] = set()  # folders that lie inside
+        self._ready: set[str] = set()  # folders that lie inside and exist
         with storage(self._marker):
             self._marker.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._marker / "lock")
@@ -92,9 +92,9 @@ class ExportFolder:
                     size += len(piece)
             digest = state.hexdigest()
             self._written.add(path)
+            self._prepare(path.rpartition("/")[0], target)
             if self._has(target, path, digest):
                 return size
-            target.parent.mkdir(parents=True, exist_ok=True)
             self._note(f"{digest} {path}\n".encode())
             self._draft.replace(target)
         return size
@@ -112,12 +112,16 @@ class ExportFolder:
                 (self._marker / name).unlink(missing_ok=True)
             self._marker.rmdir()  # last, because the export is unfinished until then
 
-    def _has(self, target: Path, path: str, digest: str) -> bool:
-        """Return whether *target* is up to date. Raises `ConfigError` for a file that no export wrote."""
-        if target.parent not in self._checked:
+    def _prepare(self, folder: str, target: Path) -> None:
+        """Create the *folder* of *target*. Raises `ConfigError` if it lies outside."""
+        if folder not in self._ready:
             if not target.parent.resolve().is_relative_to(self._inside):
                 raise ConfigError(f"{target.parent} leads out of {self._folder}; choose another folder")
-            self._checked.add(target.parent)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._ready.add(folder)
+
+    def _has(self, target: Path, path: str, digest: str) -> bool:
+        """Return whether *target* is up to date. Raises `ConfigError` for a file that no export wrote."""
         if not os.path.lexists(target):
             return False
         found = _digest(target)

@@ -125,9 +125,9 @@ def problems(db: Reader) -> list[Problem]:
     return list(map(_problem, totals.problems(db)))
 
 
-def problem_rows(db: Reader, style: FindingStyle) -> Iterator[tuple[object, ...]]:
+def problem_rows(found: Sequence[Problem], style: FindingStyle) -> Iterator[tuple[object, ...]]:
     """Yield the rows of the table of reasons."""
-    for each in problems(db):
+    for each in found:
         address, page = each.examples[0]
         yield each.reason, each.urls, address, page, filled(each.command, style)
 

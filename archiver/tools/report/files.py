@@ -57,7 +57,7 @@ def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, n
         sync_folder(folder.parent)
     tables = []
     inputs = read_inputs(crawl, db)
-    shown = _as_shown(found, crawl, inputs)
+    shown = _as_shown(found, crawl, inputs, db)
     with _open_tables(crawl, db, shown) as (parts, compared):
         for name, head, rows in parts:
             beginning = FirstRows(name, head)
@@ -78,7 +78,7 @@ def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, n
 def read_report(crawl: NamedCrawl, db: Reader, found: Summary, now: float) -> CrawlReport:
     """Return the report of *crawl*, with database *db*, without writing files."""
     inputs = read_inputs(crawl, db)
-    shown = _as_shown(found, crawl, inputs)
+    shown = _as_shown(found, crawl, inputs, db)
     with _open_tables(crawl, db, shown) as (parts, compared):
         tables = list(read_tables(parts))
     return build_report(crawl, db, _with_changes(shown, compared, crawl), tables, inputs, now)
@@ -131,11 +131,13 @@ def _with_changes(found: Summary, compared: changes.ChangeReport | None, crawl: 
     )
 
 
-def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs) -> Summary:
-    """Return *found* with commands for *crawl* and descriptions of its seeds, and without this machine's paths."""
+def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs, db: Reader) -> Summary:
+    """Return *found* with problems, commands for *crawl* and descriptions of seeds, without this machine's paths."""
     titles = {address: about.title for address, about in inputs.about.items() if about.title}
     named = replace(found.verdict, titles=titles)
-    return replace(_without_paths(found, crawl), style=_style(crawl, found), about=inputs.about, verdict=named)
+    problems = tuple(actions.problems(db))
+    safe = _without_paths(found, crawl)
+    return replace(safe, style=_style(crawl, found), about=inputs.about, verdict=named, problems=problems)
 
 
 def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
@@ -218,7 +220,7 @@ TABLES: Tables = {
         seed_problems.COLLECTION_COLUMNS,
         lambda _db, found: seed_problems.collection_rows(found.seeds, found.about),
     ),
-    "failure-reasons": (actions.COLUMNS, lambda db, found: actions.problem_rows(db, found.style)),
+    "failure-reasons": (actions.COLUMNS, lambda _db, found: actions.problem_rows(found.problems, found.style)),
     "broken-pages": (broken_pages.COLUMNS, _broken),
     "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),
     "failures": (("url", "reason", "note", "via"), _lost),

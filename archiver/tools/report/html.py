@@ -199,10 +199,10 @@ def _where(summary: Summary) -> str:
 
 def _problems(report: CrawlReport) -> Iterator[str]:
     """Render the failures by reason."""
-    if not report.problems:
+    if not report.summary.problems:
         return
     yield '<section class="act" id="failure-reasons"><h2>Failures by reason</h2>\n<ul class="reasons">'
-    for each in report.problems[:REASONS]:
+    for each in report.summary.problems[:REASONS]:
         examples = "".join(
             f"<li>{_escape(address, WIDTH)}{f' <span>linked from {_escape(page, WIDTH)}</span>' if page else ''}</li>"
             for address, page in each.examples
@@ -212,7 +212,7 @@ def _problems(report: CrawlReport) -> Iterator[str]:
         command = verdict.filled(each.command, report.summary.style)
         yield _command(command, "fetch them again" if each.fetches else "list them") + "</div></li>\n"
     yield "</ul>"
-    if more := len(report.problems) - REASONS:
+    if more := len(report.summary.problems) - REASONS:
         yield f"<p>{more:,} more reasons are in reports/failure-reasons.tsv.</p>" if more > 0 else ""
     yield "</section>\n"
 

@@ -65,6 +65,7 @@ class Summary:
     compared: str = ""  # when that crawl began
     change_examples: dict[str, tuple[str, ...]] | None = None  # a few URLs for each of `changes`
     about: Mapping[str, SeedAbout] = field(default_factory=dict)  # descriptions of seeds, by URL
+    problems: tuple[Problem, ...] = ()  # by reason; of a report
 
     @property
     def headline(self) -> Headline:
@@ -230,7 +231,6 @@ class CrawlReport:
     inputs: CrawlInputs
     time_series: TimeSeries
     tables: tuple[ReportTable, ...]
-    problems: tuple[Problem, ...] = ()  # by reason
 
     def table(self, name: str) -> ReportTable | None:
         """Return the table *name*, or None."""
@@ -255,8 +255,7 @@ def build_report(
     """Return the report of *crawl*, with *tables* and *inputs* that were read already."""
     name = printable(crawl.title, WIDTH)
     series = plots.read_time_series(db, found.totals)
-    problems = tuple(actions.problems(db))
-    return CrawlReport(name, now, found, figures.host_count(db), inputs, series, tuple(tables), problems)
+    return CrawlReport(name, now, found, figures.host_count(db), inputs, series, tuple(tables))
 
 
 def report_json(report: CrawlReport) -> dict[str, Any]:
@@ -276,7 +275,8 @@ def report_json(report: CrawlReport) -> dict[str, Any]:
         "settings": dict(report.inputs.settings),
         "failed_seeds": [seed.url for seed in actions.failed_seeds(report.summary.seeds)][:SEEDS],
         "problems": [
-            asdict(each) | {"command": verdict.filled(each.command, report.summary.style)} for each in report.problems
+            asdict(each) | {"command": verdict.filled(each.command, report.summary.style)}
+            for each in report.summary.problems
         ],
         "broken_pages": [asdict(each) for each in report.broken_pages],
         "time_series": {
@@ -318,7 +318,7 @@ def report_lines(report: CrawlReport, most: int = 20, style: FindingStyle | None
             continue
         yield from ("", f"{table.title}. {table.note}".strip())
         if table.name == "failure-reasons":
-            yield from actions.problem_lines(report.problems[:most], shown)
+            yield from actions.problem_lines(summary.problems[:most], shown)
         elif table.name == "broken-pages":
             yield from _broken_lines(report.broken_pages, most)
         else:

@@ -12,7 +12,7 @@ others as required.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -311,7 +311,7 @@ class _Packing:
         about = self._options.about
         for page in filter(self._options.lists, pages):
             texts = about.get(page.found_from or page.url) if page.seed else None
-            found.add(page if texts is None else replace(page, about=texts))
+            found.add(page if texts is None else page._replace(about=texts))
 
 
 def _index(package: PackageWriter, warcs: Sequence[PackedWarc], contents: PackContents) -> None:

@@ -15,12 +15,11 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from isal import isal_zlib
 
@@ -67,8 +66,7 @@ class DocumentReader(Protocol):
         """End the process that reads large documents, if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
+class PageRow(NamedTuple):
     """One capture of a page."""
 
     url: str
@@ -157,7 +155,7 @@ class PageFinder:
             last = path[1].decode("latin-1").rstrip(Hop.REDIRECT)[-1:]
             if not last or (page.html and last in (Hop.LINK, Hop.MANIFEST)):
                 seed = _SEED.search(notes) if not last else None
-                yield replace(page, seed=not last, found_from=seed[1].decode("utf-8", "replace") if seed else "")
+                yield page._replace(seed=not last, found_from=seed[1].decode("utf-8", "replace") if seed else "")
 
     def _without_metadata(self, known: str) -> Iterator[PageRow]:
         page = self._waiting.pop(known)
@@ -166,7 +164,7 @@ class PageFinder:
             first = host is not None and host[0] not in self._hosts and len(self._hosts) < REMEMBERED
             if host is not None and first:
                 self._hosts.add(host[0])
-            yield replace(page, seed=first)
+            yield page._replace(seed=first)
 
     def _page(self, record: Record) -> PageRow | None:
         """Return the page in *record*, or another capture that may be a seed, or None."""
@@ -203,7 +201,7 @@ class PageFinder:
     def _read(self, record: Record, page: PageRow, document: extract.Document) -> PageRow:
         """Return *page* with title and text of its *document*."""
         if document.media_type != "application/xhtml+xml" and not extract.is_page(document):
-            return replace(page, html=False)
+            return page._replace(html=False)
         shown = self._shown(page.url, page.timestamp) or NOTHING
         read = NOTHING
         if not (shown.title and (shown.text or not self._text)):
@@ -215,7 +213,7 @@ class PageFinder:
         digest = record.first("WARC-Payload-Digest")
         if digest and title and len(self._titles) < REMEMBERED:
             self._titles[digest] = title
-        return replace(page, html=True, title=title, text=text)
+        return page._replace(html=True, title=title, text=text)
 
     def _revisit(self, record: Record, address: str) -> PageRow | None:
         page = _bare(record, address, read_beginning(record.pieces())[1])
@@ -223,7 +221,7 @@ class PageFinder:
             return None
         shown = self._shown(page.url, page.timestamp) or NOTHING
         title = shown.title or self._titles.get(record.first("WARC-Payload-Digest") or "", "")
-        return replace(page, title=title, text=shown.text if self._text else "")
+        return page._replace(title=title, text=shown.text if self._text else "")
 
 
 def _bare(record: Record, address: str, framing: Framing) -> PageRow | None:
