@@ -135,7 +135,8 @@ def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs) -> Summary
     """Return *found* with commands for *crawl* and descriptions of its seeds, and without this machine's paths."""
     titles = {address: about.title for address, about in inputs.about.items() if about.title}
     named = replace(found.verdict, titles=titles)
-    return replace(_without_paths(found, crawl), style=_style(crawl, found), about=inputs.about, verdict=named)
+    plain = replace(_without_paths(found, crawl), verdict=named, about=inputs.about)
+    return replace(plain, style=_style(crawl, found), recording=crawl.is_recording)
 
 
 def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
