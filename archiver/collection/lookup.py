@@ -19,7 +19,7 @@ from archiver.ask import METHOD
 from archiver.collection import index_search, safe_paths
 from archiver.collection.dates import DateRange, date_range
 from archiver.collection.index_search import IndexLines
-from archiver.collection.layout import Layout
+from archiver.collection.layout import NAME_A_COLLECTION, Layout
 from archiver.collection.payload import read_answer
 from archiver.collection.records import is_below, record_at
 from archiver.errors import ArchiveError, ConfigError
@@ -105,7 +105,7 @@ class Holdings:
             if parts := sorted(each.name for each in directory.iterdir() if Layout(each).archive.is_dir()):
                 raise ConfigError(_choice(directory, parts))
             whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
-            instead = f"; it is part of the collection {whole}" if whole else ""
+            instead = f"; it is part of the collection {whole}" if whole else NAME_A_COLLECTION
             raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
         if not layout.indexes.is_dir():
             raise ConfigError(f"{directory} holds no index; {_build_advice(directory)}")
