@@ -142,7 +142,7 @@ CASES = {
     "replay of a broken package": (["replay", "p.wacz"], "p.wacz: it begins like a ZIP file, but cannot be read"),
     "pack of a WARC file": (["pack", "p.warc.gz"], "to import it into a collection: archiver import p.warc.gz"),
     "index of an empty folder": (["index", "vacant"], "name a collection, for example collections/example.org"),
-    "pack of an empty folder": (["pack", "vacant"], "vacant holds no archive: there is no archive/ in it; name a"),
+    "pack of an empty folder": (["pack", "vacant"], "vacant holds no archive: it has no archive/ folder; name a"),
     "verify of an empty folder": (["verify", "vacant"], "vacant has no WARC files; name a collection, for example"),
     "config of an empty folder": (["config", "vacant"], "vacant holds no crawl: it has no crawl.toml"),
     "schedule without a period": (["schedule", "begun"], "Choose from: daily, weekly, monthly. Try"),

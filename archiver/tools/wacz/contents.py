@@ -247,7 +247,7 @@ def read_contents(directory: Path) -> PackContents:
     rebuild_index = f"archiver index {quote(str(directory))}"
     safe_paths.check_files(directory)
     if not layout.archive.is_dir():
-        raise ConfigError(f"{directory} holds no archive: there is no archive/ in it{NAME_A_COLLECTION}")
+        raise ConfigError(f"{directory} holds no archive: it has no archive/ folder{NAME_A_COLLECTION}")
     with storage(layout.archive):
         files = sorted(path for path in layout.archive.iterdir() if path.is_file())
     _refuse_unfinished(files, directory)
