@@ -12,7 +12,6 @@ from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
 
 from gevent import get_hub
-from jinja2 import ChoiceLoader, DictLoader
 from pywb.apps.frontendapp import FrontEndApp
 from pywb.apps.rewriterapp import RewriterApp
 from pywb.rewrite.default_rewriter import RewriterWithJSProxy
@@ -221,18 +220,15 @@ class _RewriterChoice(RewriterWithJSProxy):  # type: ignore[misc] # pywb has no 
         return PageRewriter if rw_type == "html" else super().get_rewriter(rw_type, rwinfo)
 
 
-_FOOTER = """<style>section { padding-top: 1rem }</style>
-<p class="container"><a href="/" target="_top">All archived pages</a></p>
-"""  # of pywb's own pages, such as that for a URL without a capture
+_TEMPLATES = str(Path(__file__).with_name("templates"))
 
 
 class _Rewriting(RewriterApp):  # type: ignore[misc] # pywb has no types
-    """pywb's rewriter with ours, and with the templates of its own package and `_FOOTER` only."""
+    """pywb's rewriter with ours, and with the templates of its own package and of ours only."""
 
     def __init__(self, framed_replay: bool, config: Any = None, paths: Any = None) -> None:  # noqa: FBT001 - pywb's
-        templates = JinjaEnv(paths=[], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
+        templates = JinjaEnv(paths=[_TEMPLATES], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
         templates.jinja_env.install_null_translations()
-        templates.jinja_env.loader = ChoiceLoader([DictLoader({"footer.html": _FOOTER}), templates.jinja_env.loader])
         super().__init__(framed_replay, jinja_env=templates, config=config, paths=paths)
         self.js_proxy_rw = _RewriterChoice(replay_mod=self.replay_mod)
 
