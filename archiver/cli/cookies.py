@@ -110,6 +110,8 @@ def cookies(directory: Path, request: CookiesRequest) -> ExitCode:
     if request.clear:
         result(f"{humanize.count(_clear(directory, domain), 'cookie')} deleted")
     elif request.export is None:
+        if not found:
+            say(f"archiver: {directory} has no cookies{f' of {domain}' if domain else ''}")
         results(_lines(found, request))
     return ExitCode.DONE
 

@@ -138,7 +138,7 @@ JOIN = define_command(
     _join,
     """Crawl with the other machines of a crawl in PostgreSQL.
 
-    Seeds and settings are those of the crawl; only what each machine has itself can be given. The WARC files of this
+    Seeds and settings are those of the crawl; you can only give settings of this machine. The WARC files of this
     machine are written to DIR. Press Ctrl+C to leave: the others go on. archiver resume DIR joins again.
     """,
     [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from archiver import url
 from archiver.cli.terminal import complain
 from archiver.collection import safe_paths
-from archiver.collection.layout import Layout, holds_crawl
+from archiver.collection.layout import NAME_A_COLLECTION, Layout, holds_crawl
 from archiver.collection.lock import holder
 from archiver.collection.settings_file import read_settings, seed_descriptions
 from archiver.config.addresses import DATABASE_SCHEMES
@@ -126,7 +126,7 @@ def check_idle(directory: Path) -> None:
 def check_has_archive(directory: Path) -> None:
     """Refuse a directory without the folder of WARC files."""
     if not Layout(directory).archive.is_dir():
-        raise ConfigError(f"{directory} holds no archive: it has no archive/ folder")
+        raise ConfigError(f"{directory} holds no archive: it has no archive/ folder{NAME_A_COLLECTION}")
 
 
 def check_files_are_here(directory: Path) -> None:
@@ -184,7 +184,7 @@ _ADDRESS = {scheme.rstrip("/") for scheme in DATABASE_SCHEMES}  # the first part
 
 
 def _similar(directory: Path) -> str:
-    """Return a hint if a collection has *directory* as its name, or as the URL of its site; "" otherwise."""
+    """Return a hint: the collection with *directory* as its name, or as the URL of its site, or an example."""
     first, *rest = directory.parts or ("",)
     of_site = default_directory(f"http://{rest[0]}/") if rest and first in ("http:", "https:") else None
     of_host = (
@@ -193,7 +193,7 @@ def _similar(directory: Path) -> str:
     for found in (of_site, of_host, COLLECTIONS / directory.name, Path(directory.name)):
         if found is not None and found not in (COLLECTIONS, directory) and holds_crawl(found):
             return f"; did you mean {found}?"
-    return ""
+    return "; name the directory of a crawl, for example collections/example.org"
 
 
 def _hint(file: Path) -> str:

@@ -43,19 +43,19 @@ COMMANDS = {
     "forget": "Write off a machine that does not come back.",
     "add": "Add seeds to a crawl.",
     "pause": "Pause a crawl until archiver go.",
-    "go": "Let a paused crawl go on.",
-    "stop": "Stop a crawl that runs, as Ctrl+C does.",
+    "go": "Continue a paused crawl.",
+    "stop": "Stop a running crawl, as Ctrl+C does.",
     "set": "Change settings of a crawl, also while it runs.",
     "config": "Show the settings of a crawl, and where each comes from.",
-    "exclude": "Exclude URLs of a crawl, also those that wait.",
+    "exclude": "Exclude URLs from a crawl, also queued ones.",
     "include": "Bring URLs into a crawl that its rules leave out.",
-    "block": "Send no request to a host any more.",
-    "unblock": "Ask a host again that was blocked.",
+    "block": "Send no more requests to a host.",
+    "unblock": "Allow requests to a blocked host again.",
     "first": "Put waiting URLs of a crawl first.",
     "orders": "List the orders that a crawl was given.",
     "note": "Write a note for colleagues into the list of orders.",
     "watch": "Show crawls in a browser, and change them while they run.",
-    "events": "List the events of a crawl, and who got them.",
+    "events": "List the events of a crawl, and who received them.",
     "cookies": "List, export or clear the cookies of a crawl.",
     "login": "Log in to a site with a browser window, and give the cookies to a crawl.",
     "verify": "Check archives and report every fault.",
@@ -66,7 +66,7 @@ COMMANDS = {
     "pack": "Pack a collection into a WACZ file.",
     "export": "Write an archive as files that a browser opens from disk.",
     "import": "Import WARC, ARC and WACZ files into a collection.",
-    "adopt": "Go on with a crawl that another program began.",
+    "adopt": "Continue a crawl that another program began.",
     "index": "Rebuild the index from the WARC files.",
     "rebuild": "Rebuild a lost or damaged database from the WARC files.",
     "prune": "Delete the WARC files of earlier crawls that nothing refers to any more.",
@@ -215,7 +215,8 @@ def usage_message(error: click.UsageError) -> str:
         params = error.ctx.command.get_params(error.ctx)
         return unknown_option(error.option_name, [name for one in params for name in (*one.opts, *one.secondary_opts)])
     if isinstance(error, click.MissingParameter):
-        return f"{error.format_message().rstrip('.')}. Try '{error.ctx.command_path} --help'."
+        message = " ".join(error.format_message().split())  # click writes each choice on a line
+        return f"{message.rstrip('.')}. Try '{error.ctx.command_path} --help'."
     return without_secrets(error.format_message())
 
 
@@ -259,9 +260,10 @@ def _from_other_program(name: str, options: list[str]) -> str:
 
 
 def _sharing_prefix(name: str, options: list[str]) -> list[str]:
-    """Return the longest option that *name* starts with, or the first that starts with *name*."""
-    shorter = [each for each in options if name.startswith(each)]
-    return sorted(shorter, key=len)[-1:] or [each for each in options if len(name) > 4 and each.startswith(name)][:1]
+    """Return the longest option that *name* starts with, or the shortest that starts with *name*."""
+    shorter = sorted((each for each in options if name.startswith(each)), key=len)
+    longer = sorted((each for each in options if len(name) > 4 and each.startswith(name)), key=len)
+    return shorter[-1:] or longer[:1]
 
 
 def _sharing_word(name: str, options: list[str]) -> list[str]:

@@ -205,7 +205,7 @@ FORGET = define_command(
     forget,
     """Write off a machine that does not come back.
 
-    Of a crawl in PostgreSQL that machines share. WARC files of the machine that the store holds stay; what was only on
+    For a crawl in PostgreSQL that machines share. WARC files of the machine that the store holds stay; what was only on
     its disk is lost, and these URLs are queued again. Prints each file and the number of URLs, and lists each lost
     capture in DIR/reports/written-off.tsv.
     """,
@@ -214,7 +214,7 @@ FORGET = define_command(
         crawl_argument(),
         output_option("FILE", "Write the list of lost captures to FILE. Needed for a list with ADDRESS or --dry-run."),
         click.Option(["--dry-run"], is_flag=True, help="Print what would be lost, and change nothing."),
-        click.Option(["--force"], is_flag=True, help="Also a machine that is alive, as far as the database knows."),
+        click.Option(["--force"], is_flag=True, help="Write it off even if the database shows it as alive."),
     ],
     ("archiver forget worker-3 postgresql://crawl@db.example/crawl --dry-run", "look what its disk alone held"),
     ("archiver forget worker-3 postgresql://crawl@db.example/crawl -o lost.tsv", "fetch that again, and list it"),

@@ -78,7 +78,7 @@ def status(place: Path | str, *, as_json: bool, check: bool) -> ExitCode:
     with crawl.read() as db:
         works = crawl.holder(db)
         quotas = crawl.quotas(db)
-        found = _described(read_summary(db, quotas=quotas), crawl, db)
+        found = replace(_described(read_summary(db, quotas=quotas), crawl, db), recording=crawl.is_recording)
         standing = CrawlStatus(
             now,
             works,

@@ -15,7 +15,7 @@ from archiver import url
 from archiver.ask import POST, Ask
 from archiver.browser.answers import UNTOLD, Asked, Told, part_of, told_fields
 from archiver.collection.dates import DateRange
-from archiver.collection.lookup import Holdings, closer
+from archiver.collection.lookup import Holdings
 from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.warc.cdxj import IndexEntry, is_plain
@@ -59,11 +59,12 @@ class ArchiveAnswers:
 
     def _same(self, holdings: Holdings, plain: str, at: DateRange) -> Told | None:
         """Return the answer to a URL that differs from *plain* only in parameters by which pages avoid caches."""
-        best: IndexEntry | None = None
+        found = holdings.closest_of(at=at)
         for entry in islice(holdings.of_prefix(plain), MAX_SIMILAR):
             known = url.canonical(entry.url)
             if is_plain(entry) and known is not None and without_cache_busters(known) == plain:
-                best = closer(best, entry, at)
+                found.add(entry)
+        best = found.best()
         return None if best is None else self._told(holdings, best)
 
     def _posted(self, asked: Asked, address: str, at: DateRange) -> Told | None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from archiver.frontier.address import file_of, is_there
 from archiver.storage import DRAFT, storage, sync_folder
 
+NAME_A_COLLECTION = "; name a collection, for example collections/example.org"  # the end of a message
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain, islice, takewhile
+from math import inf
 from operator import eq
 from pathlib import Path
 from shlex import quote
@@ -18,7 +19,7 @@ from archiver.ask import METHOD
 from archiver.collection import index_search, safe_paths
 from archiver.collection.dates import DateRange, date_range
 from archiver.collection.index_search import IndexLines
-from archiver.collection.layout import Layout
+from archiver.collection.layout import NAME_A_COLLECTION, Layout
 from archiver.collection.payload import read_answer
 from archiver.collection.records import is_below, record_at
 from archiver.errors import ArchiveError, ConfigError
@@ -27,8 +28,9 @@ from archiver.model import Profile
 from archiver.storage import OPEN
 from archiver.warc import cdx, cdxj
 from archiver.warc.cdxj import IndexEntry, is_plain, is_revisit
+from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
-from archiver.warc.records import profile_of, referred
+from archiver.warc.records import parse_date, profile_of, referred
 
 HIGHEST = "99999999999999"
 _ALL = DateRange("0" * 14, HIGHEST)
@@ -38,8 +40,51 @@ SHOWN = 5  # collections in a folder
 MOST_PATH = 1000  # characters of a path
 _OF_FOLDERS = ("index.html", "index.htm", "index.xhtml", "index.php", "default.html", "default.htm")
 _ARC = (".arc", ".arc.gz")
+SECOND = 14  # digits
+MOST_TIED = 1000  # captures of one second whose records are read
 
 Records = Callable[[str, int], AbstractContextManager[Record]]  # opens the record at an offset of a WARC
+
+
+class Closest:
+    """The capture closest to a date; of those equally close, the newest.
+
+    An index has whole seconds. The records have the exact dates of captures in one second; where records have whole
+    seconds too, the one that was written last is the newest.
+    """
+
+    def __init__(self, open_record: Callable[[IndexEntry], AbstractContextManager[Record]], at: DateRange) -> None:
+        self._open_record = open_record
+        self._at = at
+        self._rank = (-inf, "")
+        self._tied: list[IndexEntry] = []
+
+    def add(self, entry: IndexEntry) -> None:
+        """Compare *entry* with those seen before."""
+        second = entry.timestamp[:SECOND]
+        rank = -self._at.distance(second), second
+        if rank > self._rank or not self._tied:
+            self._rank, self._tied = rank, [entry]
+        elif rank == self._rank and len(self._tied) < MOST_TIED:
+            self._tied.append(entry)
+
+    def best(self) -> IndexEntry | None:
+        """Return the closest capture; None if there was none."""
+        if len(self._tied) < 2:
+            return next(iter(self._tied), None)
+        return max(self._tied, key=self._order)
+
+    def _order(self, entry: IndexEntry) -> tuple[int, bool, str, int]:
+        return self._fraction(entry), not is_revisit(entry), entry.filename, entry.offset
+
+    def _fraction(self, entry: IndexEntry) -> int:
+        """Return the microseconds of the date in the record of *entry*; -1 if it cannot be read."""
+        try:
+            with self._open_record(entry) as record:
+                date = parse_date(record.first("WARC-Date") or "")
+            return date % 1_000_000 if cdxj.timestamp14(date) == entry.timestamp[:SECOND] else -1
+        except (ArchiveError, DamagedRecord, ValueError, OverflowError, OSError):
+            return -1
 
 
 class Holdings:
@@ -60,7 +105,7 @@ class Holdings:
             if parts := sorted(each.name for each in directory.iterdir() if Layout(each).archive.is_dir()):
                 raise ConfigError(_choice(directory, parts))
             whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
-            instead = f"; it is part of the collection {whole}" if whole else ""
+            instead = f"; it is part of the collection {whole}" if whole else NAME_A_COLLECTION
             raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
         if not layout.indexes.is_dir():
             raise ConfigError(f"{directory} holds no index; {_build_advice(directory)}")
@@ -130,18 +175,21 @@ class Holdings:
         If no capture has exactly this URL, return one that pywb would show for it. Responses to GET in the
         crawl's language rank first.
         """
-        ranked: list[IndexEntry | None] = [None] * 4
+        ranked = [self.closest_of((), at) for _ in range(4)]
         for entry in self.of_key(address):
-            place = 2 * (not is_plain(entry)) + (_canonical(entry.url) != address)
-            ranked[place] = closer(ranked[place], entry, at or _ALL)
-        return next((entry for entry in ranked if entry is not None), None)
+            ranked[2 * (not is_plain(entry)) + (_canonical(entry.url) != address)].add(entry)
+        return next((best for one in ranked if (best := one.best()) is not None), None)
 
     def closest_asked(self, looked_up: str, at: DateRange) -> IndexEntry | None:
         """Return the response to a POST that is looked up as *looked_up*, closest to *at*; None if there is none."""
-        best: IndexEntry | None = None
-        for entry in self._under(cdxj.safe_key(looked_up)):
-            best = closer(best, entry, at)
-        return best
+        return self.closest_of(self._under(cdxj.safe_key(looked_up)), at).best()
+
+    def closest_of(self, entries: Iterable[IndexEntry] = (), at: DateRange | None = None) -> "Closest":
+        """Return the `Closest` of *entries*, to which more can be added; without *at* it finds the newest."""
+        found = Closest(self.record, at or _ALL)
+        for entry in entries:
+            found.add(entry)
+        return found
 
     def near(self, address: str) -> list[str]:
         """Return a few stored URLs that look most like *address*, which is not stored."""
@@ -186,10 +234,7 @@ class Holdings:
         by_date = at is not None and (
             not_modified or not entry.digest.strip("-")
         )  # the revisit has no digest that identifies the payload
-        best: IndexEntry | None = None
-        for one in same or (others if by_date else ()):
-            best = closer(best, one, at or _ALL)
-        return best
+        return self.closest_of(same or (others if by_date else ()), at).best()
 
     def location(self, entry: IndexEntry) -> str | None:
         """Return the target of the redirect *entry*; None if it has none."""
@@ -210,17 +255,6 @@ def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[R
         path = archive / name
         raise ArchiveError(f"{path} is an ARC file; convert it: archiver import {quote(str(path))} -o DIR")
     return record_at(archive, name, offset)
-
-
-def closer(one: IndexEntry | None, other: IndexEntry, at: DateRange) -> IndexEntry:
-    """Return the capture closer to *at*; if both are equally close, the newer one."""
-    if one is None:
-        return other
-
-    def rank(entry: IndexEntry) -> tuple[float, str, bool]:
-        return -at.distance(entry.timestamp[:14]), entry.timestamp, not is_revisit(entry)
-
-    return max(one, other, key=rank)
 
 
 def _once(found: Iterable[bytes]) -> Iterator[IndexEntry]:

@@ -266,13 +266,13 @@ SECONDS_OR_NONE = OptionType(
 SIZE = OptionType("BYTES", "a number of bytes, optionally with k, M, G or T (500M)", _size)
 RATE = OptionType(
     "N[/SECONDS]",
-    "a number of requests, with /SECONDS if not per second (5, 30/60, 0 for no limit)",
+    "a number of requests per second (5), or per so many seconds (30/60), or 0 for no limit",
     _rate,
     _write_rate,
 )
 RATE_OR_SAME = OptionType(
     "N[/SECONDS]",
-    'a number of requests, with /SECONDS if not per second (5, 30/60), 0 for no limit, or "same" for that of --rate',
+    'a number of requests per second (5), or per so many seconds (30/60), 0 for no limit, or "same" for that of --rate',
     _rate_or_same,
     lambda rate: "same" if rate is None else _write_rate(rate),
 )

@@ -328,13 +328,13 @@ def without_left_out(text: str) -> str:
 def _setting(word: str) -> tuple[str, Any]:
     key, sign, value = word.partition("=")
     if not sign or key not in KEYS:
-        near = (
-            get_close_matches(key[:MAX_SETTINGS_SHOWN].lower().replace("_", "-").lstrip("-"), KEYS, n=1) if sign else []
-        )
+        near = get_close_matches(key[:MAX_SETTINGS_SHOWN].lower().replace("_", "-").lstrip("-"), KEYS, n=1)
+        wrong = f"{_shown_setting(word)} after the URL is not a setting of a seed"
+        if not sign:
+            aside = "give one URL at a time, and %20 for a space"
+            raise ConfigError(f"{wrong}, which is KEY=VALUE, for example scope=prefix; {aside}")
         every = ", ".join(f"{key}=…" for key in KEYS)
-        hint = f"did you mean {near[0]}=…?" if near else f"the settings of a seed are {every}"
-        aside = "" if sign and near else "; give one URL at a time, and %20 for a space"
-        raise ConfigError(f"{_shown_setting(word)} after the URL is not a setting of a seed; {hint}{aside}")
+        raise ConfigError(f"{wrong}; {f'did you mean {near[0]}=…?' if near else f'the settings of a seed are {every}'}")
     if not value:
         raise ConfigError(f"{key}: the value is missing; write {key}= and {KEYS[key].right}")
     parts = _QUOTED.findall(value) if _QUOTED.match(value) and _WORD.fullmatch(word) else [(value, "")]

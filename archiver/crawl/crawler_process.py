@@ -123,14 +123,21 @@ class Messages(logging.Handler):
     def __init__(self, pipe: FileIO) -> None:
         super().__init__()
         self._pipe = pipe
-        self._waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Message | type[Message] | None] = queue.SimpleQueue()
+        self._figures: dict[type[Message], Message] = {}  # the newest of each kind; in the queue is its type
+        self._replacing = threading.Lock()
         self._thread = threading.Thread(target=self._send, daemon=True)
         self._thread.start()
 
     def put(self, message: Message) -> None:
-        """Send *message*; a snapshot or figures only if nothing else waits."""
-        if not (isinstance(message, Snapshot | Live) and self._waiting.qsize()):
+        """Send *message*. A snapshot or figures that still wait are replaced by newer ones."""
+        if not isinstance(message, Snapshot | Live):
             self._waiting.put(message)
+            return
+        with self._replacing:
+            if type(message) not in self._figures:
+                self._waiting.put(type(message))
+            self._figures[type(message)] = message
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a log record."""
@@ -144,6 +151,9 @@ class Messages(logging.Handler):
     def _send(self) -> None:
         with suppress(OSError):  # the supervisor is gone
             while (message := self._waiting.get()) is not None:
+                if isinstance(message, type):
+                    with self._replacing:
+                        message = self._figures.pop(message)
                 rest = memoryview(packed(message))
                 while rest:
                     rest = rest[self._pipe.write(rest) or 0 :]

@@ -51,6 +51,7 @@ CRAWL = [name for param in COMMANDS["crawl"].params for name in param.opts]
         ("--maxdepth", "--max-depth"),  # slips
         ("--max_depth", "--max-depth"),
         ("--robot", "--robots"),
+        ("--max-url", "--max-urls"),
         ("--excludes", "--exclude"),
     ],
 )

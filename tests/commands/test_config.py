@@ -104,7 +104,7 @@ def test_what_a_new_crawl_would_have(tmp_path: Path, own: Path, monkeypatch: pyt
         ({}, {"ARCHIVER_RATE": "often"}, (), "ARCHIVER_RATE: 'often' is not a number of requests"),
         ({}, {"ARCHIVER_PROFILE": "fast"}, (), "--profile 'fast': no such profile; there are broad"),
         ({}, {}, ("--profile", "a", "."), "--profile is for new crawls"),
-        ({}, {}, ("nowhere",), "nowhere/crawl.toml: cannot be read"),
+        ({}, {}, ("nowhere",), "nowhere does not exist; name the directory of a crawl"),
     ],
 )
 def test_what_is_wrong_is_named(

@@ -357,7 +357,7 @@ def test_a_folder_of_several_collections(tmp_path: Path, words: tuple[str, ...])
     assert (ran.returncode, ran.stdout) == (ExitCode.USAGE, "")
     assert ran.stderr == "archiver: . holds no archive, but 2 collections; name one of them: 'a'\"'\"'s' b\n"
     ran = archiver("ls", "notes", cwd=tmp_path)
-    assert "notes holds no archive: there is no archive/ in it\n" in ran.stderr
+    assert "notes holds no archive: there is no archive/ in it; name a collection" in ran.stderr
 
 
 def test_a_revisit_has_the_type_of_what_it_revisits(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -202,6 +202,17 @@ def test_the_start_page_of_a_replay(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 @needs_chromium
+@pytest.mark.replay
+def test_a_page_that_is_missing_leads_to_those_that_are_there(tmp_path: Path) -> None:
+    held = Held(tmp_path / "c")
+    held.add("http://example.org/", b"<title>Home</title>")
+    with archiver_replay(held.write()) as wayback:
+        for mode in ("", "mp_"):
+            missing = wayback.get("http://example.org/missing", mode)
+            assert missing.status == 404
+            assert b'<a href="/" target="_top">All archived pages</a>' in missing.body
+
+
 def test_everyone_can_use_it(tmp_path: Path) -> None:
     """At 320 pixels, in light and dark, with nothing that axe-core finds."""
     try:

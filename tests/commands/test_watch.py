@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import signal
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -235,6 +237,36 @@ def test_a_crawl_starts_from_the_page(tmp_path: Path) -> None:
         name = f"crawls/127.0.0.1_{server.port}"
         until(lambda: archiver("status", name, "--json", cwd=tmp_path).stdout, lambda text: '"stopped"' in text)
         assert (tmp_path / name / "crawl.toml").read_text().count('contact = "me@example.org"') == 1
+
+
+def test_seeds_of_a_new_crawl_have_titles_notes_and_collections(tmp_path: Path) -> None:
+    """They are written as in a list of seeds, with comments, and can have no settings: those may name files."""
+    (tmp_path / "crawls").mkdir()
+    with RawServer({"/": ok(page("Home", []))}) as server, watching("crawls", cwd=tmp_path) as room:
+        about = {"title": 'Our "new" site', "note": "asked for by the library", "collection": "own sites"}
+        first = f"""{server.url()} title='Our "new" site' note='asked for by the library' collection='own sites'"""
+        given = {"seeds": ["# ours", first, f"{server.url('/other')}  # no title"], "settings": {"max-urls": 1}}
+        preview = room.post("/api/crawls/preview", given).json
+        read = tomllib.loads(preview["toml"])
+        assert read == {
+            "seeds": [server.url(), server.url("/other")],
+            "max-urls": 1,
+            "seed": [{"url": server.url(), **about}],
+        }
+        assert shlex.split(preview["command"])[2:] == [first, server.url("/other"), "--max-urls=1"]
+        started = room.post("/api/crawls", given)
+        assert started.status == 200, started.body
+        until(lambda: room.crawls[0], lambda row: row["done"] and not row["written"])
+        written = tomllib.loads((Path(preview["directory"]) / "crawl.toml").read_text())
+        assert {key: written[key] for key in read} == read
+        for wrong, says in (
+            (f"{server.url()} header='X: env:HOME'", "header cannot be given here"),
+            (f"{server.url()} title=two words", "quote a text that has blanks"),
+            ("# ours", "no seed"),
+        ):
+            refused = room.post("/api/crawls/preview", {"seeds": [wrong], "settings": {}})
+            assert refused.status == 409
+            assert says in refused.json["error"], refused.json
 
 
 @pytest.mark.postgres

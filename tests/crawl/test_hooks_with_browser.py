@@ -84,6 +84,8 @@ def test_hooks_decide_about_what_views_ask_for(tmp_path: Path) -> None:
         assert all(b"User-Agent: for 127.0.0." in row.request for row in (*site.log, *other.log))
         refused = {(site.url(target),) for target in ("/api/no", "/unwanted")}
     assert set(rows(tmp_path / "c", "SELECT url FROM refusals WHERE rule = 'hook: judge'")) == refused
+    assert rows(tmp_path / "c", "SELECT rounds > 1 FROM views WHERE brought > 0") == [(1,)]
+    assert "2 links were refused by your hook" in ran.stderr  # each once, in however many views
     stored = (
         "SELECT truncated, received < 3000000 FROM captures JOIN urls ON urls.id = captures.url WHERE urls.url LIKE "
     )

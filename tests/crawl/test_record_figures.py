@@ -103,6 +103,7 @@ def test_status_says_that_it_goes_on_and_what_was_stored(
     assert re.search(rf"^state     recording \(process {proxy.process.pid} on .*\)", text)
     assert re.search(r"^this run  \d exchanges of .* in .*, 0 requests under way$", text, re.MULTILINE)
     assert f"{server.url('')}: 3 archived" in text
+    assert re.search(r"^URLs      3 archived, 1 failed$", text, re.MULTILINE)  # it has no queue and no rules
     found = json.loads(archiver("status", "c", "--json", cwd=tmp_path).stdout)
     assert found["state"] == "recording"
     assert (found["this_run"]["exchanges"], found["this_run"]["active"]) == (5, 0)
@@ -111,6 +112,7 @@ def test_status_says_that_it_goes_on_and_what_was_stored(
     text = archiver("status", "c", cwd=tmp_path).stdout
     assert text.startswith("state     done")
     assert "this run" not in text
+    assert "URLs      3 archived, 1 failed\n" in (tmp_path / "c/reports/report.txt").read_text()
     assert json.loads(archiver("status", "c", "--json", cwd=tmp_path).stdout)["this_run"] is None
 
 

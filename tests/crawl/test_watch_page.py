@@ -114,7 +114,7 @@ def test_each_view_can_be_used_by_everyone(room: Watching, tmp_path: Path) -> No
         await check(seen, "keys")
         await seen.press("Escape")
         await seen.page.run("location.hash = '#/new'")
-        await seen.fill("Seeds", "https://example.org/")
+        await seen.fill("Seeds", "https://example.org/ title='Our site'")
         await seen.choose("Preview crawl.toml")
         await seen.sees("document.querySelector('.toml')")
         await check(seen, "new crawl")

@@ -3,7 +3,9 @@
 import gzip
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import brotlicffi
@@ -11,14 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.collection import index_search
+from archiver.collection import index_search, lookup
 from archiver.collection.dates import date_range
 from archiver.collection.lookup import Holdings
 from archiver.errors import ArchiveError, ConfigError
 from archiver.http.content_coding import Decoder, decoded
 from archiver.warc import cdxj
-from fixtures.handmade_collections import NOT_MODIFIED, Held, head, revisit
-from fixtures.handmade_warc import DATE, sha256
+from archiver.warc.cdxj import IndexEntry
+from archiver.warc.reader import Record
+from fixtures.handmade_collections import HTML, NOT_MODIFIED, Held, head, revisit
+from fixtures.handmade_warc import DATE, record, sha256
 
 try:
     from compression import zstd
@@ -211,6 +215,50 @@ def test_closest(several: Path, address: str, at: str | None, body: str | None) 
     with Holdings.open(several) as holdings:
         found = holdings.closest(address, date_range(at, "--at") if at else None)
         assert (found.timestamp if found else None) == body
+
+
+@pytest.mark.parametrize("at", [None, "2020-09-13T12:26:40Z"])
+def test_captures_of_one_second_are_told_apart_by_their_records(tmp_path: Path, at: str | None) -> None:
+    """The latest WARC-Date wins. Where the dates are equal, the record that was written last does."""
+    held = Held(tmp_path / "c")
+    dates = {
+        URL: ("40.7", "40.900001", "40.1"),
+        f"{URL}/old": ("40", "40", "40"),
+        f"{URL}/lost": ("40.7", "41.9", "no"),
+    }
+    for address, seconds in dates.items():
+        for number, second in enumerate(seconds):
+            body = b"%d" % number
+            made = record(
+                "response", HTML + body, ("WARC-Target-URI", address), ("WARC-Date", f"2020-09-13T12:26:{second}Z")
+            )
+            held.add_record(made, address, "text/html", body)
+    with Holdings.open(held.write(ordered=False)) as holdings:
+        when = date_range(at, "--at") if at else None
+        found = [holdings.closest(address, when) for address in dates]
+    assert [entry and entry.digest for entry in found] == [sha256(body) for body in (b"1", b"2", b"0")]
+
+
+def test_only_the_closest_of_many_captures_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "MOST_TIED", 3)
+    held = Held(tmp_path / "c")
+    for stamp in ("20200913122640", "20200913122641"):
+        for number in range(5):
+            held.add(URL, b"%d" % number, stamp=stamp)
+    with Holdings.open(held.write()) as holdings, monkeypatch.context() as patch:
+        read: list[int] = []
+        patch.setattr(holdings, "record", partial(_noted, holdings.record, read))
+        found = holdings.closest(URL)
+    assert found is not None
+    assert found.timestamp == "20200913122641"
+    assert len(read) == 3
+
+
+def _noted(
+    opened: Callable[[IndexEntry], AbstractContextManager[Record]], read: list[int], entry: IndexEntry
+) -> AbstractContextManager[Record]:
+    read.append(entry.offset)
+    return opened(entry)
 
 
 def test_originals(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def _lines(done: "TakeoverResult", directory: Path) -> Iterator[str]:
 COMMAND = define_command(
     "adopt",
     adopt,
-    """Go on with a crawl that another program began.
+    """Continue a crawl that another program began.
 
     Makes a collection with the archives, queue, seen-set and settings of the crawl in SOURCE, which stays as it is: a
     folder or database of grab-site or wpull, a job or recovery log of Heritrix, a collection of browsertrix-crawler,

@@ -19,6 +19,7 @@ EDITED = "crawl.toml, edited or changed by an order"
 
 
 def _config(directory: Path | None, profile: str | None, *, every: bool, as_json: bool) -> int:
+    from archiver.cli.directory import check_is_directory
     from archiver.collection.layout import Layout
     from archiver.collection.settings_file import read_origins, read_settings
     from archiver.config.profiles import DEFAULT, SettingOrigin, origin_of
@@ -35,7 +36,10 @@ def _config(directory: Path | None, profile: str | None, *, every: bool, as_json
     elif profile is not None and context.get_parameter_source("profile") is ParameterSource.COMMANDLINE:
         raise ConfigError("--profile is for new crawls; leave out DIR to see the settings of the next one")
     else:
+        check_is_directory(directory)
         layout = Layout(directory)
+        if not layout.settings.exists():
+            raise ConfigError(f"{directory} holds no crawl: it has no crawl.toml")
         settings, known = with_values(Settings(), read_settings(layout.settings)), read_origins(layout)
     origins = origin_of(settings, known)
     shown = without_secrets(settings)

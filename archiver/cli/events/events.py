@@ -104,10 +104,10 @@ def _json(one: ListedDelivery, names: dict[str, str]) -> str:
 COMMAND = define_command(
     "events",
     events,
-    """List the events of a crawl, and who got them.
+    """List the events of a crawl, and who received them.
 
     Prints the events that --on asks for (see archiver crawl), oldest first, and whether each receiver got them. A
-    running crawl delivers them itself, and tries again after a failure. Those of a crawl that does not run wait.
+    running crawl delivers them itself, and tries again after a failure. Without a running crawl, they wait.
 
     Exits with 7 if --send or --test could not deliver something.
     """,

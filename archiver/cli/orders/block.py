@@ -23,11 +23,11 @@ def unblock(place: Path | str, host: str) -> ExitCode:
 COMMAND = define_command(
     "block",
     block,
-    """Send no request to a host any more.
+    """Send no more requests to a host.
 
     HOST is a name, *.example.org for all names below one, or an origin such as https://example.org:8443. A running
     crawl takes it up within seconds; then no request goes to these hosts, not even for robots.txt. Requests under way
-    end. Links to the hosts are still found, and their URLs wait until archiver unblock, over any number of runs.
+    end. Links to the hosts are still found, and their URLs wait until archiver unblock, also in later runs.
 
     HOST is added to block in DIR/crawl.toml. Prints how many hosts and waiting URLs that are.
     """,
@@ -39,10 +39,10 @@ COMMAND = define_command(
 UNBLOCK = define_command(
     "unblock",
     unblock,
-    """Ask a host again that was blocked.
+    """Allow requests to a blocked host again.
 
-    HOST is as archiver block has it; crawl.toml lists them. Exactly the URLs that wait because of it go on, unless
-    another pattern blocks their host too.
+    HOST is the pattern that you gave to archiver block; crawl.toml lists these patterns under block. The URLs that
+    waited because of it can be fetched then, unless another pattern blocks their host too.
     """,
     [crawl_argument(), click.Argument(["host"], metavar="HOST", shell_complete=complete_hosts)],
     ("archiver unblock collections/example.org ads.example.net", "ask it again"),

@@ -58,10 +58,10 @@ def first(place: Path | str, regex: str) -> ExitCode:
 COMMAND = define_command(
     "exclude",
     exclude,
-    """Exclude URLs of a crawl, also those that wait.
+    """Exclude URLs from a crawl, also queued ones.
 
     REGEX becomes a rule of DIR/crawl.toml, as --exclude would. A running crawl takes it up within seconds; then waiting
-    URLs that match are excluded. Requests under way end as usual. Seeds and archived URLs stay. Prints the number.
+    URLs that match are excluded. Requests under way end as usual. Seeds and archived URLs stay. Prints how many.
 
     archiver urls --state excluded lists the URLs, archiver retry DIR URL fetches one of them nevertheless.
     """,
@@ -109,7 +109,7 @@ FIRST = define_command(
     """Put waiting URLs of a crawl first.
 
     Waiting URLs that match REGEX go before all other pages of their hosts. A running crawl does that within seconds.
-    Links that are found later go in their turn. Prints the number.
+    Links that are found later keep their usual order. Prints the number of URLs.
     """,
     [crawl_argument(), click.Argument(["regex"], metavar="REGEX")],
     ("archiver first collections/example.org '/news/2026/'", "fetch these before the rest"),

@@ -11,7 +11,7 @@ import click
 from archiver.cli.directory import named_crawl
 from archiver.cli.options import EACH_LINE, crawl_argument, define_command, json_option
 from archiver.cli.orders.giving import give_and_print
-from archiver.cli.terminal import results
+from archiver.cli.terminal import results, say
 from archiver.frontier.orders import table
 from archiver.frontier.orders.table import Order, Verb
 from archiver.humanize import iso, printable
@@ -24,6 +24,8 @@ def orders(place: Path | str, *, as_json: bool) -> ExitCode:
     """Print the orders of the crawl at *place*, oldest first."""
     with named_crawl(place).read() as db:
         found = table.orders(db)
+    if not found and not as_json:
+        say(f"archiver: {place} was given no orders")
     results(map(_json, found) if as_json else _lines(found))
     return ExitCode.DONE
 

@@ -33,7 +33,7 @@ COMMAND = define_command(
 GO = define_command(
     "go",
     go,
-    """Let a paused crawl go on.
+    """Continue a paused crawl.
 
     A crawl that runs starts requests again within seconds.
     """,

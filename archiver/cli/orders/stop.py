@@ -37,12 +37,12 @@ def stop(place: Path | str, *, now: bool, wait: bool) -> ExitCode:
 COMMAND = define_command(
     "stop",
     stop,
-    """Stop a crawl that runs, as Ctrl+C does.
+    """Stop a running crawl, as Ctrl+C does.
 
-    Within seconds no request starts any more, in all its processes and on all its machines. Requests under way end, for
-    --drain-timeout at most; then everything is committed, and the run ends with exit code 4. archiver resume continues
-    it. The command waits for that end; Ctrl+C ends the waiting only. An order to stop is for this run only: a crawl
-    that shall stay at rest over archiver resume is paused, by archiver pause.
+    Within seconds all its processes and machines start no more requests. Requests under way end, for --drain-timeout at
+    most; then everything is committed, and the run ends with exit code 4. archiver resume continues it. The command
+    waits for that end; Ctrl+C ends the waiting only. The order holds for this run only. If no request should start
+    after archiver resume either, use archiver pause.
     """,
     [
         crawl_argument(),

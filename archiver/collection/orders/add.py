@@ -25,6 +25,7 @@ from archiver.config.seeds import (
     combined,
     conflict,
     contradiction,
+    lines,
     read_seed,
 )
 from archiver.config.settings import Settings, with_values
@@ -40,17 +41,17 @@ if TYPE_CHECKING:
 AT_START = ("auth", "proxy", *TLS_KEYS)  # settings that a crawl reads when it starts
 
 
-def described_seeds(texts: Iterable[str]) -> SeedList:
-    """Return the seeds in *texts*, each a URL and what describes it. Raises `ConfigError` if one has other settings.
+def described_seeds(texts: Iterable[str], command: str) -> SeedList:
+    """Return the seeds in *texts*, the lines of a list. Raises `ConfigError` if one has more than a description.
 
-    Settings such as `header` may name files and secrets: only a command may give them.
+    Settings such as `header` may name files and secrets: only *command* may give them.
     """
     found: dict[str, SeedSetting | None] = {}
-    for text in texts:
+    for _, text in lines("\n".join(texts)):
         address, own = read_seed(text)
         if own is not None and own.effective:
             key = own.effective[0][0]
-            raise ConfigError(f"{address}: {key} cannot be given here, only {', '.join(ABOUT_KEYS)}; use archiver add")
+            raise ConfigError(f"{address}: {key} cannot be given here, only {', '.join(ABOUT_KEYS)}; use {command}")
         known = found.get(address)
         if known is not None and own is not None:
             if what := contradiction(known, own):

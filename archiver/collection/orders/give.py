@@ -71,7 +71,7 @@ def give(
     if kind is Verb.RETRY:
         return retry(crawl, RetryRequest.parse(arguments), who=who)
     if kind is Verb.ADD:
-        seeds = described_seeds(arguments)
+        seeds = described_seeds(arguments, "archiver add")
         about = {own.url: str(own) for own in seeds.own}
         return add_seeds(crawl, seeds, [about.get(address, address) for address in seeds.urls], who=who)
     words = (*arguments, UNDO) if undo else tuple(arguments)

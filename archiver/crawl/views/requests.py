@@ -128,6 +128,7 @@ class RequestContext:
     posts: bool  # POST requests may be sent
     same: dict[str, str]  # the first URL asked for, by itself without what defeats caches
     compared: set[str]  # URLs whose stored request was compared with the headers that scripts set
+    refused: dict[int, set[str]]  # links that were counted as refused, by the page that will be shown again
     added: AddedUrls
     answers: StoredAnswers
     thread: ThreadPoolExecutor  # which reads the answers
@@ -145,6 +146,7 @@ class PageRequests:
         self.brought = 0  # URLs that the crawl had not known, pages that this one links to among them
         self._due = due
         self._context = context
+        self._refused = context.refused.setdefault(due.claim.id, set())
 
     async def answer(self, asked: Asked) -> Told | None:
         """Return the answer to *asked*, for which it may wait; None if there is none."""
@@ -276,8 +278,9 @@ class PageRequests:
             verdicts = await asyncio.to_thread(
                 lambda: [judged_alone(rules, link, claim, now, texts.get(link.url, "")) for link in links]
             )
-        refused = [each for each in verdicts if isinstance(each, Refusal)]
+        refused = [each for each in verdicts if isinstance(each, Refusal) and each.url not in self._refused]
         if refused:
+            self._refused.update(each.url for each in refused)
             await context.frontier.add_refused(claim, refused)
         found = [(each, claim.id) for each in verdicts if not isinstance(each, Refusal)]
         if not found:

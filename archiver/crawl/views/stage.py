@@ -115,6 +115,7 @@ class PageViews:
         self._ready: list[DueView] = []
         self._active: set[int] = set()  # rows of the pages that are shown now
         self._before: dict[int, set[str]] = {}  # URLs that a page asked for when it was shown last
+        self._refused: dict[int, set[str]] = {}  # links of a page that are counted as refused
         self._confirmed: Counter[str] = Counter()  # pages by pattern
         self._late: Counter[int] = Counter()  # views that had to go on without an answer, by page
         self._crashed: set[int] = set()
@@ -137,7 +138,8 @@ class PageViews:
             self._sample.ended(host, shape, brought=bool(brought))
         with ThreadPoolExecutor(1, "views") as thread, self._answers as answers:
             posts, same = self._settings.browser_post == "on", dict[str, str]()
-            kept = self._held, self._volatile, posts, same, set[str](), self.added, answers, thread, changed
+            known = same, set[str](), self._refused
+            kept = self._held, self._volatile, posts, *known, self.added, answers, thread, changed
             context = RequestContext(self._frontier, self._rules, self._clock, self._settings.browser_patience, *kept)
             async with asyncio.TaskGroup() as group:
                 polling = group.create_task(self._held.poll())
@@ -225,6 +227,8 @@ class PageViews:
         result = ViewResult(page, shape, not again, requests.brought, len(lacking), title, cut)
         if again:
             self._before[page] = set(requests.asked)
+        else:
+            self._refused.pop(page, None)
         if waiting and again:
             self._held.hold(page, waiting)
         elif again:  # at once: others may ask for URLs of the same volatile pattern

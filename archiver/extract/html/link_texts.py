@@ -8,19 +8,15 @@ and output.
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lxml import etree
-
 from archiver.extract import charset
 from archiver.extract.document import Document, Kind, kind_of
-from archiver.extract.html.reader import without_inert_bases
+from archiver.extract.html.reader import DEEPEST_ELEMENT, TooDeepError, feed, without_inert_bases
 from archiver.extract.html.tables import Attributes
 from archiver.extract.references import MOST_LINKS, USELESS, UrlJoiner, base_of
 from archiver.model import Hop
 
 LONGEST_TEXT = 300  # characters of a text
 MOST_BYTES = 8 << 20  # bytes of a page
-_PIECE = 1 << 16  # bytes between two checks of the depth
-_DEEPEST = 1000  # nested elements: libxml2 searches all of them at each end tag; browsers stop at 512
 _UNSEEN = frozenset(("script", "style", "template"))
 _INLINE = frozenset(  # do not separate words
     ("abbr", "b", "bdi", "bdo", "cite", "code", "em", "font", "i", "kbd", "mark", "s", "small", "span", "strong", "u")
@@ -37,7 +33,8 @@ def link_texts(document: Document) -> Mapping[tuple[str, Hop], str]:
     encoding = charset.of_html(document.body, document.charset)
     source = without_inert_bases(charset.text(document.body[:MOST_BYTES], encoding))
     reader = _LinkReader()
-    _feed(source.encode("utf-8", "replace"), reader)
+    with suppress(TooDeepError):  # what was read counts
+        feed(source.encode("utf-8", "replace"), reader)
     joiner = UrlJoiner(base_of(document.url, reader.base), encoding)
     found: dict[tuple[str, Hop], str] = {}
     for (reference, hop), text in reader.texts.items():
@@ -46,30 +43,22 @@ def link_texts(document: Document) -> Mapping[tuple[str, Hop], str]:
     return found
 
 
-def _feed(source: bytes, reader: "_LinkReader") -> None:
-    parser = etree.HTMLParser(target=reader, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
-    with suppress(etree.LxmlError):  # raised for text without markup and for broken markup; what was read counts
-        for start in range(0, len(source), _PIECE):
-            parser.feed(source[start : start + _PIECE])
-            if reader.depth > _DEEPEST or len(reader.texts) > MOST_LINKS:
-                break
-        parser.close()
-
-
 class _LinkReader:
     """Target of libxml2's parser."""
 
     def __init__(self) -> None:
         self.texts: dict[tuple[str, Hop], str] = {}  # by reference as written
         self.base: str | None = None
-        self.depth = 0
+        self._depth = 0
         self._reference = ""  # of the open link
         self._pieces: list[str] = []  # of its text
         self._unseen = 0  # open elements that are not shown
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Process a start tag."""
-        self.depth += 1
+        self._depth += 1
+        if self._depth > DEEPEST_ELEMENT:
+            raise TooDeepError
         if tag == "a":
             self._end_link()
             self._reference = attributes.get("href", "")
@@ -88,7 +77,7 @@ class _LinkReader:
 
     def end(self, tag: str) -> None:
         """Process an end tag."""
-        self.depth -= 1
+        self._depth -= 1
         if tag == "a":
             self._end_link()
         elif tag in _UNSEEN:
@@ -112,7 +101,8 @@ class _LinkReader:
 
     def _add(self, reference: str, hop: Hop, text: str) -> None:
         reference = reference.strip("\t\n\f\r ")
-        if reference and not reference.startswith(USELESS) and not self.texts.get((reference, hop)):
+        useless = not reference or reference.startswith(USELESS) or len(self.texts) >= MOST_LINKS
+        if not useless and not self.texts.get((reference, hop)):
             self.texts[reference, hop] = " ".join(text.split())[:LONGEST_TEXT].rstrip()
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ MOST_BYTES = 32 << 20
 _DEEPEST = 3  # levels of documents in documents and comments in comments
 _MOST_TABLES = 3  # tables of one page; each is compared with all its references
 _MOST_PARTS = 1000  # parts of each level
-_DEEPEST_ELEMENT = 1000  # nested elements: libxml2 searches all of them at each end tag; browsers stop at 512
+DEEPEST_ELEMENT = 1000  # nested elements: libxml2 searches all of them at each end tag; browsers stop at 512
 _CHUNK = 1 << 16  # bytes read at a time, and as a document of its own if the nesting is too deep
 LONGEST_FAST = 1 << 20  # characters of a page: its pieces take more memory than the page itself
 _LONGEST_PIECE = 256  # characters of a cached piece
@@ -275,13 +275,14 @@ def _parse_with_libxml2(source: str, elements: Elements, hidden: list[str]) -> N
     if len(encoded) > _CHUNK or _TEXTS.search(encoded.lower()):
         target = _PageReader(elements, hidden)
     try:
-        _feed(encoded, target)
-    except _TooDeepError:
+        feed(encoded, target)
+    except TooDeepError:
         for piece in _split(encoded):
-            _feed(piece, _PageReader(elements, hidden, piece=True))
+            feed(piece, _PageReader(elements, hidden, piece=True))
 
 
-def _feed(encoded: bytes, target: object) -> None:
+def feed(encoded: bytes, target: object) -> None:
+    """Let libxml2 read *encoded* and call *target*. Raises what *target* raises, with the end of a chunk."""
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # raised for text without markup and for broken markup; what was read counts
         if len(encoded) <= _CHUNK:
@@ -302,7 +303,7 @@ def _split(encoded: bytes) -> Iterator[bytes]:
         start = end
 
 
-class _TooDeepError(Exception):
+class TooDeepError(Exception):
     """Elements are nested too deeply."""
 
 
@@ -320,8 +321,8 @@ class _PageReader:
     def start(self, tag: str, attributes: Attributes) -> None:
         """Process a start tag."""
         self._depth += 1
-        if self._depth > _DEEPEST_ELEMENT and not self._piece:
-            raise _TooDeepError
+        if self._depth > DEEPEST_ELEMENT and not self._piece:
+            raise TooDeepError
         self._elements.start_any(tag, attributes)
         if tag in _PLAIN_TEXT:
             self._pieces = []

@@ -10,15 +10,17 @@ the URLs and their order in the index. If two names would be equal, a hash of th
 import hashlib
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from sys import intern
 from urllib.parse import unquote_to_bytes
 
 from archiver import url
 from archiver.collection.dates import DateRange
-from archiver.collection.lookup import Holdings, closer
+from archiver.collection.lookup import Closest, Holdings
 from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.extract import Document, is_page
@@ -83,7 +85,6 @@ _ANY = frozenset(("text/plain", "application/octet-stream", "binary/octet-stream
 _PAGES = frozenset((".html", ".htm", ".xhtml", ".xht", ".svg", ".xml", ".shtml", ".mht", ".mhtml"))  # opened as markup
 
 
-_ANY_TIME = DateRange("0" * 14, "9" * 14)
 _EMPTY = frozenset(("204", "205"))
 _MAX_PROBLEMS = 1000  # problems kept for the report
 
@@ -226,7 +227,7 @@ def plan_export(holdings: Holdings, hosts: Iterable[str], at: DateRange | None) 
     chosen = [holdings.of_host(host) for host in sorted({host.lower() for host in hosts})] or [holdings.entries()]
     for entries in chosen:
         for _, group in groupby(entries, lambda entry: entry.key):
-            for address, entry in _best(holdings, group, at or _ANY_TIME):
+            for address, entry in _best(holdings, group, at):
                 if address in seen:
                     continue
                 seen.add(address)
@@ -237,24 +238,27 @@ def plan_export(holdings: Holdings, hosts: Iterable[str], at: DateRange | None) 
     return plan
 
 
-def _best(holdings: Holdings, group: Iterable[IndexEntry], at: DateRange) -> Iterator[tuple[str, IndexEntry]]:
+def _best(holdings: Holdings, group: Iterable[IndexEntry], at: DateRange | None) -> Iterator[tuple[str, IndexEntry]]:
     """Yield each URL of one key with its capture. Captures with their own payload come before revisits without it."""
-    pages: dict[str, IndexEntry] = {}
-    own: dict[str, IndexEntry] = {}
-    redirects: dict[str, IndexEntry] = {}
+    pages: dict[str, Closest] = defaultdict(partial(holdings.closest_of, at=at))
+    own: dict[str, Closest] = defaultdict(partial(holdings.closest_of, at=at))
+    redirects: dict[str, Closest] = defaultdict(partial(holdings.closest_of, at=at))
     for entry in group:
         address = url.canonical(entry.url) if is_plain(entry) else None
         if address is None:
             continue
         if _has_payload(holdings, entry):
-            pages[address] = closer(pages.get(address), entry, at)
+            pages[address].add(entry)
             if not is_revisit(entry):
-                own[address] = closer(own.get(address), entry, at)
+                own[address].add(entry)
         elif entry.status[:1] == "3" and not is_revisit(entry):
-            redirects[address] = closer(redirects.get(address), entry, at)
-    for address, entry in (redirects | pages).items():
-        lost = is_revisit(entry) and address in own and _original(holdings, entry) is None
-        yield address, own[address] if lost else entry
+            redirects[address].add(entry)
+    for address, found in (redirects | pages).items():
+        best = found.best()
+        if best is not None and is_revisit(best) and address in own and _original(holdings, best) is None:
+            best = own[address].best()
+        if best is not None:
+            yield address, best
 
 
 def _original(holdings: Holdings, entry: IndexEntry) -> IndexEntry | None:

@@ -220,11 +220,14 @@ class _RewriterChoice(RewriterWithJSProxy):  # type: ignore[misc] # pywb has no 
         return PageRewriter if rw_type == "html" else super().get_rewriter(rw_type, rwinfo)
 
 
+_TEMPLATES = str(Path(__file__).with_name("templates"))
+
+
 class _Rewriting(RewriterApp):  # type: ignore[misc] # pywb has no types
-    """pywb's rewriter with ours, and with the templates of its own package only."""
+    """pywb's rewriter with ours, and with the templates of its own package and of ours only."""
 
     def __init__(self, framed_replay: bool, config: Any = None, paths: Any = None) -> None:  # noqa: FBT001 - pywb's
-        templates = JinjaEnv(paths=[], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
+        templates = JinjaEnv(paths=[_TEMPLATES], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
         templates.jinja_env.install_null_translations()
         super().__init__(framed_replay, jinja_env=templates, config=config, paths=paths)
         self.js_proxy_rw = _RewriterChoice(replay_mod=self.replay_mod)

@@ -135,9 +135,9 @@ def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs, db: Reader
     """Return *found* with problems, commands for *crawl* and descriptions of seeds, without this machine's paths."""
     titles = {address: about.title for address, about in inputs.about.items() if about.title}
     named = replace(found.verdict, titles=titles)
+    plain = replace(_without_paths(found, crawl), verdict=named, about=inputs.about)
     problems = tuple(actions.problems(db))
-    safe = _without_paths(found, crawl)
-    return replace(safe, style=_style(crawl, found), about=inputs.about, verdict=named, problems=problems)
+    return replace(plain, style=_style(crawl, found), recording=crawl.is_recording, problems=problems)
 
 
 def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:

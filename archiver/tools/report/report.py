@@ -60,6 +60,7 @@ class Summary:
     archive: Path | None = None  # the folder of WARC files, if it is within reach
     style: FindingStyle = PLAIN  # of the commands
     running: bool = False
+    recording: bool = False  # clients have asked for the URLs, so there is no queue
     part: CrawlPart = WHOLE  # of the crawl, which this is about
     since: str = ""  # the date of the earlier crawl to compare with; "": the newest one
     compared: str = ""  # when that crawl began
@@ -100,11 +101,9 @@ def summary_facts(summary: Summary) -> Iterator[str]:
     counts = summary.totals
     if summary.ending:
         yield _row("ended", printable(summary.ending))
-    yield _row(
-        "URLs",
-        f"{counts.archived} archived, {counts.failed} failed, {counts.excluded} excluded, {counts.waiting} waiting"
-        + (f", {counts.held} held" if counts.held else ""),
-    )
+    queue = "" if summary.recording else f", {counts.excluded} excluded, {counts.waiting} waiting"
+    held = f", {counts.held} held" if counts.held else ""
+    yield _row("URLs", f"{counts.archived} archived, {counts.failed} failed{queue}{held}")
     yield _row(
         "archive",
         f"{humanize.count(counts.captures, 'capture')} of {volume(counts.received)} "

@@ -18,7 +18,7 @@ from typing import Any
 from archiver.collection import safe_paths
 from archiver.collection.earlier_crawls import rounds
 from archiver.collection.imports import ImportedFile, imported_files
-from archiver.collection.layout import Layout
+from archiver.collection.layout import NAME_A_COLLECTION, Layout
 from archiver.collection.records import WARC_ENDINGS, is_below
 from archiver.collection.store import Store, StoredFile, StoredFiles
 from archiver.errors import ArchiveError, ConfigError
@@ -113,8 +113,8 @@ def _folder_target(path: Path) -> _Target:
     files = tuple(sorted(file for file in below if file.name.endswith(_SUFFIXES) and file.is_file()))
     if not files and not (collection and (layout.has_frontier() or StoredFiles(layout).absent())):
         drafts = collection is not None and any(layout.archive.glob(f"*{DRAFT}"))
-        why = ": an import was interrupted; run the same import again" if drafts else ""
-        raise ConfigError(f"{path}: it has no WARC files{why}")
+        hint = ": an import was interrupted; run the same import again" if drafts else NAME_A_COLLECTION
+        raise ConfigError(f"{path} has no WARC files{hint}")
     return _Target(files, collection)
 
 

@@ -32,7 +32,7 @@ from zlib_ng import zlib_ng
 from archiver.collection import safe_paths
 from archiver.collection.earlier_crawls import rounds
 from archiver.collection.imports import imported_files
-from archiver.collection.layout import Layout
+from archiver.collection.layout import NAME_A_COLLECTION, Layout
 from archiver.collection.records import WARC_ENDINGS, record_at
 from archiver.collection.reindex import lines
 from archiver.errors import ArchiveError, ConfigError
@@ -247,7 +247,7 @@ def read_contents(directory: Path) -> PackContents:
     rebuild_index = f"archiver index {quote(str(directory))}"
     safe_paths.check_files(directory)
     if not layout.archive.is_dir():
-        raise ConfigError(f"{directory} has no archive to pack: it has no archive/")
+        raise ConfigError(f"{directory} holds no archive: it has no archive/ folder{NAME_A_COLLECTION}")
     with storage(layout.archive):
         files = sorted(path for path in layout.archive.iterdir() if path.is_file())
     _refuse_unfinished(files, directory)

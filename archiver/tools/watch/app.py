@@ -276,7 +276,7 @@ class Room:
     async def _preview_start(self, request: web.Request) -> web.Response:
         self._operator(request)
         new = self._starting.checked(_object(await _body(request)))
-        return _answer({"toml": new.toml, "directory": shown(new.directory)})
+        return _answer({"toml": new.toml, "directory": shown(new.directory), "command": new.typed()})
 
     async def _start(self, request: web.Request) -> web.Response:
         self._operator(request)

@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import join
 from typing import IO, Any
 
 from archiver import url
 from archiver.collection.layout import Layout
+from archiver.collection.orders.add import described_seeds
 from archiver.config import toml
-from archiver.config.seeds import seed
+from archiver.config.seeds import SeedList, table_of
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.errors import ConfigError
 from archiver.humanize import printable
@@ -41,14 +43,22 @@ _PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); from ar
 class NewCrawl:
     """A crawl that is about to start."""
 
-    seeds: tuple[str, ...]
+    seeds: SeedList
     options: tuple[str, ...]  # --KEY=VALUE
     toml: str  # what its crawl.toml will say, without settings that have their defaults
     directory: Path
 
     def command(self) -> list[str]:
         """Return the command that runs the crawl."""
-        return own_command("crawl", "-q", "-o", str(self.directory), *self.options, "--", *self.seeds)
+        return own_command("crawl", "-q", "-o", str(self.directory), *self.options, "--", *self._seeds())
+
+    def typed(self) -> str:
+        """Return the command as a person would type it, who lets archiver name the directory."""
+        return join(("archiver", "crawl", *self._seeds(), *self.options))
+
+    def _seeds(self) -> Iterator[str]:
+        own = {one.url: str(one) for one in self.seeds.own}
+        return (own.get(address, address) for address in self.seeds.urls)
 
 
 def own_command(*words: str) -> list[str]:
@@ -105,15 +115,17 @@ class Starting:
             raise ConfigError("no seed: give one or more URLs, for example https://example.org/")
         if len(listed) > MOST_SEEDS:
             raise ConfigError(f"more than {MOST_SEEDS} seeds; start the crawl with archiver crawl --seeds FILE")
-        seeds = tuple(dict.fromkeys(map(seed, listed)))
+        seeds = described_seeds(listed, "archiver crawl")
+        if not seeds.urls:
+            raise ConfigError("no seed: the lines are comments; give one or more URLs")
         settings = given.get("settings", {})
         if not isinstance(settings, dict):
             raise ConfigError('settings: write an object, for example {"rate": "2"}')
         values, options, lines = _settings(settings)
-        with_values(Settings(), {**values, "seeds": seeds})
-        first, last = f"seeds = {toml.toml_value(list(seeds))}", "# all other settings have their defaults"
-        text = "\n".join((first, *lines, last))
-        return NewCrawl(seeds, options, f"{text}\n", self._free(seeds[0]))
+        with_values(Settings(), {**values, "seeds": seeds.urls, "seed": seeds.own})
+        first, last = f"seeds = {toml.toml_value(list(seeds.urls))}", "# all other settings have their defaults"
+        text = "\n".join((first, *lines, last, *_tables(seeds)))
+        return NewCrawl(seeds, options, f"{text}\n", self._free(seeds.urls[0]))
 
     def _free(self, first: str) -> Path:
         """Return a directory that does not exist, named after the host of the *first* seed."""
@@ -154,6 +166,12 @@ class Starting:
         for process in self._running:
             process.returncode = process.poll() or 0  # it is no child to wait for any more
         self._running = []
+
+
+def _tables(seeds: SeedList) -> Iterator[str]:
+    """Yield the lines of crawl.toml that describe *seeds*."""
+    for own in seeds.own:
+        yield from ("", "[[seed]]", *(f"{key} = {toml.toml_value(value)}" for key, value in table_of(own).items()))
 
 
 def _exists(path: Path) -> bool:

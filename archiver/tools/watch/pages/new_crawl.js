@@ -31,7 +31,7 @@ function wanted(form) {
 
 export function NewCrawl() {
   const [form, setForm] = useState(EMPTY);
-  const [seen, setSeen] = useState(null); // {asked, toml, directory} or {asked, error}
+  const [seen, setSeen] = useState(null); // {asked, toml, directory, command} or {asked, error}
   const [busy, setBusy] = useState(false);
   useEffect(() => {
     document.title = "New crawl · archiver watch";
@@ -60,7 +60,8 @@ export function NewCrawl() {
       <p class="crumbs"><a href="#/crawls">Crawls</a></p>
       <h1>New crawl</h1>
       <form class="new" onSubmit=${look}>
-        <label>Seeds, one URL a line <textarea data-filter="" rows="4" class="mono" required spellcheck="false" value=${form.seeds} onInput=${put("seeds")}></textarea></label>
+        <label>Seeds, one URL a line <textarea data-filter="" rows="4" class="mono" required spellcheck="false" value=${form.seeds} onInput=${put("seeds")}></textarea>
+          <span class="soft">Behind a URL you can write title='…', note='…' and collection='…'. Reports and packages show them.</span></label>
         <label>Scope <select value=${form.scope} onChange=${put("scope")}>${SCOPES.map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select></label>
         <label>Requests per second on one host <input inputmode="decimal" value=${form.rate} onInput=${put("rate")} /></label>
         <label>Contact <input autocomplete="email" placeholder="you@example.org" value=${form.contact} onInput=${put("contact")} />
@@ -76,15 +77,6 @@ export function NewCrawl() {
       ${current?.toml && html`
         <h2><${Name} text=${current.directory} width=300 />/crawl.toml</h2>
         <pre class="toml" tabindex="0" aria-label="crawl.toml">${current.toml.split("\n").map(line => html`<bdi>${printable(line)}</bdi>${"\n"}`)}</pre>
-        <p class="soft">The same as a command: <${Command} text=${`archiver crawl ${commandWords(wanted(form))}`} /></p>`}
+        <p class="soft">The same as a command: <${Command} text=${current.command} /></p>`}
     </main>`;
-}
-
-function commandWords({ seeds, settings }) {
-  const options = Object.entries(settings).flatMap(([key, value]) => [value].flat().map(each => `--${key} ${quoted(each)}`));
-  return [...seeds.map(quoted), ...options].join(" ");
-}
-
-function quoted(word) {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
