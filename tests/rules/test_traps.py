@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy import traps, url_forms
-from archiver.policy.novelty import READ, Novelty, PageNovelty
+from archiver.policy.novelty import OFTEN, READ, Novelty, PageNovelty
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 from archiver.policy.url_forms import family, pattern, variant
 
@@ -211,6 +211,40 @@ def test_a_list_is_fruitful_by_what_it_leads_to() -> None:
     assert not watch.waits(f"{HOME}/list?sort=new&page=100", "").rule
 
 
+def test_a_few_copies_of_a_page_cost_nothing() -> None:
+    """As in a manual in several languages, of which one is written."""
+    watch = Traps(SMALL)
+    text = "How to set everything up by hand, and what becomes of it"
+    for name in ("en", "da", "de", "fr"):
+        _visit(watch, f"/{name}/set-up", text, "/")
+    assert not any(watch.is_poor(f"{HOME}/{name}/set-up") for name in ("en", "da", "de", "fr"))
+    _visit(watch, "/en/set-up?print=yes", text, "/")
+    assert watch.is_poor(f"{HOME}/en/set-up?print=yes")
+    _visit(watch, "/en/set-up/2", text, "/en/set-up/1")
+    assert watch.is_poor(f"{HOME}/en/set-up/2")
+
+
+def test_very_many_copies_are_barren() -> None:
+    watch = Traps(SMALL)
+    for number in range(100):
+        _visit(watch, f"/{_words(number)}/set-up", "How to set everything up by hand, and what becomes of it", "/")
+    free = [number for number in range(100) if not watch.is_poor(f"{HOME}/{_words(number)}/set-up")]
+    assert free == list(range(OFTEN))
+
+
+def test_the_budget_of_numbered_pages_in_vain_is_smaller_than_that_of_others() -> None:
+    watch = Traps(SMALL)
+    for number in range(500):
+        _visit(watch, f"/article/{number}", f"About the {_words(number)} of things", "/")
+    for number in range(200):
+        _visit(watch, f"/uses/{_words(number)}", "No uses", f"/article/{number}")
+    assert watch.judge(f"{HOME}/uses/other", Hop.LINK, f"{HOME}/uses/more", YEAR).rule == ""
+    assert watch.judge(f"{HOME}/uses/other?sort=up", Hop.LINK, f"{HOME}/uses/more", YEAR).rule == "trap-budget: 20"
+    for number in range(10):
+        _visit(watch, f"/lost/{number}", "No uses", f"/lost/{number - 1}")
+    assert watch.judge(f"{HOME}/lost/500", Hop.LINK, f"{HOME}/lost/9", YEAR).rule == "trap-budget: 20"
+
+
 def test_an_image_that_is_new_speaks_for_its_page() -> None:
     watch = Traps(SMALL)
     for number in range(100):
@@ -371,7 +405,7 @@ def test_which_pages_may_have_variants(address: str, leads: list[str], *, varied
     """Seen by what the first variant of a large page costs: nothing that is remembered is new."""
     traps = Traps(SMALL)
     traps.saw(PageEvidence(HOME + address, _large(7), [HOME + lead for lead in leads], f"{HOME}/"))
-    again = f"{HOME}/copy-of-the-same"
+    again = f"{HOME}/copy?of=the-same"
     traps.saw(PageEvidence(again, _large(7), (), f"{HOME}/"))
     assert traps.is_poor(again) is varied
 
