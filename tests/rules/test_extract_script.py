@@ -421,6 +421,9 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         ("<script>document.write('<img src=\"./menu.svg\">')</script>", "menu.svg X"),
         ("<script><!--\nlocation='splash.html'\n//--></script>", "splash.html L"),
         ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
+        ('<script>jQuery(function() { Search.loadIndex("searchindex.js"); });</script>', "searchindex.js X"),
+        ('<script>loadScript("menu.js", done); preload("a.js"); upload("b.js")</script>', "menu.js X"),
+        ('<script>$.ajax({ url: "london.xml", dataType: "xml", curl: "c.xml" })</script>', "london.xml X"),
     ],
 )
 def test_handlers_menus_and_scripts_in_a_page(broken: str, html: str, expected: str) -> None:
