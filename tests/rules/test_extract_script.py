@@ -336,9 +336,9 @@ def test_strings_are_relative_to_the_page_that_runs_the_script() -> None:
 
 def test_files_that_a_script_loads_for_its_page() -> None:
     text = "fetch('toc.json');$.getJSON('data/x.json');r.open('GET','i.json');i.src='a.png';load('b.json')"
-    text += ";d3.csv('c.csv')"
+    text += ";d3.csv('c.csv');fetchJSON('index.json', found);prefetch('d.json')"
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
-    expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv"
+    expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv dir/index.json"
     assert " ".join(link.url[17:] for link in links(document).links) == expected
 
 
