@@ -243,6 +243,8 @@ TREE = """var branch =
             "script.js",
             "type-search-index.js X tag-search-index.zip X",
         ),
+        ("$('img.toggler').click(function() { $(this).attr('src', src + 'plus.png') })", "doctools.js", "plus.png X"),
+        ("toggle = '/plus.png'", "doctools.js", ""),
         ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
         (
             "var index_path = base_path + '/search_index.json';",

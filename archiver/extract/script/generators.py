@@ -303,7 +303,7 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield the search indexes of Javadoc, MkDocs and Haddock."""
+    """Yield the search indexes of Javadoc, MkDocs and Haddock, and a picture of Sphinx's list of modules."""
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
@@ -312,6 +312,8 @@ def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
             yield f"../{loaded[1]}", Hop.SPECULATIVE, MANUAL
     if 'baseUrl+"/doc-index.json"' in text:
         yield "doc-index.json", Hop.SPECULATIVE, MANUAL
+    if "img.toggler" in text and "plus.png" in text:
+        yield "plus.png", Hop.SPECULATIVE, MANUAL
     if "base_path + '/search_index.json'" in text:
         yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
 
