@@ -423,6 +423,8 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         ("<script>document.write('<img src=\"./menu.svg\">')</script>", "menu.svg X"),
         ("<script><!--\nlocation='splash.html'\n//--></script>", "splash.html L"),
         ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
+        ("<a href=\"javascript:erlhref('../../../doc/../','stdlib','io.html');\">io</a>", ""),
+        ("<a href=\"javascript:show('../','io.html');\">io</a>", "io.html X"),
         ('<script>jQuery(function() { Search.loadIndex("searchindex.js"); });</script>', "searchindex.js X"),
         ('<script>loadScript("menu.js", done); preload("a.js"); upload("b.js")</script>', "menu.js X"),
         ('<script>$.ajax({ url: "london.xml", dataType: "xml", curl: "c.xml" })</script>', "london.xml X"),
