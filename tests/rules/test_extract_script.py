@@ -425,6 +425,11 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
         ("<a href=\"javascript:erlhref('../../../doc/../','stdlib','io.html');\">io</a>", ""),
         ("<a href=\"javascript:show('../','io.html');\">io</a>", "io.html X"),
+        (
+            """<script>e.item(0).setAttribute("href", "style/site.css"); $(i).attr( 'src', 'a.js' );
+            e.setAttribute("title", "b/c.css")</script>""",
+            "style/site.css X, a.js X",
+        ),
         ('<script>jQuery(function() { Search.loadIndex("searchindex.js"); });</script>', "searchindex.js X"),
         ('<script>loadScript("menu.js", done); preload("a.js"); upload("b.js")</script>', "menu.js X"),
         ('<script>$.ajax({ url: "london.xml", dataType: "xml", curl: "c.xml" })</script>', "london.xml X"),
