@@ -243,7 +243,10 @@ TREE = """var branch =
             "script.js",
             "type-search-index.js X tag-search-index.zip X",
         ),
-        ("$('img.toggler').click(function() { $(this).attr('src', src + 'plus.png') })", "doctools.js", "plus.png X"),
+        ("i.attr('src', src.substr(0, src.length-9) + 'plus.png')", "doctools.js", "plus.png X"),
+        ("el.src = `${el.src.substr(0, el.src.length - 9)}plus.png`;", "doctools.js", "plus.png X"),
+        ("$(i).attr('src',src.substring(0,src.length-10)+'open.png');", "dynsections.js", "open.png X"),
+        ("l = a.substring(0,a.length-10)+'open.png'", "other.js", ""),
         ("toggle = '/plus.png'", "doctools.js", ""),
         ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
         (

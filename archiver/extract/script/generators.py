@@ -257,6 +257,9 @@ _TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
 _OF_JAVADOC = re.compile(
     r"(?:createElem\(doc, tag, |pathtoroot \+ )(['\"])((?:[\w-]++/){0,8}[\w-]++(?:\.[\w-]++)*?\.(?:js|zip))\1"
 )
+_OTHER_END = re.compile(  # src.substr(0, src.length-9) + 'plus.png'
+    r"\bsrc\.length ?- ?\d{1,2}\)(?: ?\+ ?['\"]|\})([\w-]{1,40}\.(?:png|gif|svg))['\"`]"
+)
 _OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
 _IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
@@ -303,7 +306,7 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield the search indexes of Javadoc, MkDocs and Haddock, and a picture of Sphinx's list of modules."""
+    """Yield the search indexes of Javadoc, MkDocs and Haddock, and pictures of Sphinx and Doxygen."""
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
@@ -312,8 +315,7 @@ def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
             yield f"../{loaded[1]}", Hop.SPECULATIVE, MANUAL
     if 'baseUrl+"/doc-index.json"' in text:
         yield "doc-index.json", Hop.SPECULATIVE, MANUAL
-    if "img.toggler" in text and "plus.png" in text:
-        yield "plus.png", Hop.SPECULATIVE, MANUAL
+    yield from ((picture[1], Hop.SPECULATIVE, MANUAL) for picture in _OTHER_END.finditer(text))
     if "base_path + '/search_index.json'" in text:
         yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
 
