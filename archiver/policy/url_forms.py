@@ -30,6 +30,9 @@ _LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
 _SESSION = re.compile(
     rf"(?<![0-9A-Za-z])(?=[0-9]*+[A-Za-z])(?=[A-Za-z]*+[0-9])[0-9A-Za-z]{{{SESSION},}}+(?:-[0-9A-Za-z]++)*+"
 )
+# X509EncodedKeySpec: words in capitals and numbers, as people name things
+_WRITTEN = re.compile(r"[a-z]*+(?:[A-Z]++(?:[a-z]{2,}+|(?![a-z]))|[0-9]{1,3}+(?![a-z]))*+")
+MOST_WRITTEN_DIGITS = 3
 _UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")
 
 _ESCAPED_AGAIN = "%2525"  # a URL within a URL within a URL: it grows with each step
@@ -82,7 +85,7 @@ def _letter(found: "re.Match[str]") -> str:
     word = found[0]
     if word.startswith("%"):
         return word.upper()
-    if len(word) >= OPAQUE and not word.isdigit():
+    if len(word) >= OPAQUE and not word.isdigit() and not _is_written(word):
         return "H"
     return _DIGITS.sub("N", word)
 
@@ -101,7 +104,17 @@ def page_of(shape: str) -> str:
 
 def is_session(address: str) -> bool:
     """Return True if *address* contains what looks like a session id."""
-    return _SESSION.search(address, 8) is not None or _UUID.search(address, 8) is not None
+    session = any(not _is_written(found[0]) for found in _SESSION.finditer(address, 8))
+    return session or _UUID.search(address, 8) is not None
+
+
+def _is_written(word: str) -> bool:
+    """Return True if a person most likely wrote *word*: `X509EncodedKeySpec`."""
+    return sum(map(str.isdigit, word)) <= MOST_WRITTEN_DIGITS and _WRITTEN.fullmatch(word) is not None
+
+
+def _session(found: "re.Match[str]") -> str:
+    return found[0] if _is_written(found[0]) else "H"
 
 
 def variant(address: str) -> str:
@@ -109,7 +122,7 @@ def variant(address: str) -> str:
     several = "&" in address
     if not several and _LONG_WORD.search(address, 8) is None:  # session ids and UUIDs have one
         return ""
-    common = _SESSION.sub("H", _UUID.sub("H", address))
+    common = _SESSION.sub(_session, _UUID.sub("H", address))
     if several:
         page, _, query = common.partition("?")
         common = f"{page}?{'&'.join(sorted(query.split('&')))}"

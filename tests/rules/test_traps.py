@@ -26,6 +26,7 @@ SMALL = TrapSettings(trap_budget=20)
         ("/calendar/2026/11", "/calendar/N/N"),
         ("/page12.html", "/pageN.html"),
         ("/s/9f86d081884c7d65/a", "/s/H/a"),
+        ("/api/SimpleTypeVisitor14.html", "/api/SimpleTypeVisitorN.html"),
         ("/20260131120000", "/N"),
         ("/%E3%81%82/%E3%82%A2", "/%E3%81%82/%E3%82%A2"),
         ("/a?b=1&a=2", "/a?a&b"),
@@ -55,6 +56,9 @@ def test_families(target: str, name: str) -> None:
         ("/a?s=0123456789abcdef0123", "/a?s=H"),
         ("/s/f47ac10b-58cc-4372-a567-0e02b2c3d479/a", "/s/H/a"),
         ("/part/stm32f108zeu2", ""),
+        ("/api/PKCS8EncodedKeySpec.html", ""),
+        ("/api/C14NMethodParameterSpec.html", ""),
+        ("/s/Xa9bQz1LkWm4TtRe/a", "/s/H/a"),
     ],
 )
 def test_variants(target: str, common: str) -> None:
