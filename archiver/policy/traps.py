@@ -4,6 +4,9 @@ A page is *barren* if all that it shows beyond its own URL was shown before on i
 like a trap goes to the end of its host's queue, the later the more barren pages its pattern has brought. It is fetched
 all the same, until the site's budget of barren pages is spent; only then is the rest of what is suspicious held.
 
+A copy is neither barren nor fruitful: a page that repeats what few others show. Each text excuses few pages, so no trap
+lives on copies.
+
 These count as content: text, images, data and numbers that are new. One number alone counts only if a page of another
 pattern named the URL; otherwise an endless counter would be new for ever. A page that names several new pages of
 another pattern is a list, and answers for them, if it brought something or is the first of its own pattern. Variants of
@@ -11,7 +14,6 @@ a known URL (another session id, another order of the query) have tallies of the
 Invariant: what is forgotten counts as new, so a bound of memory costs requests and never a page.
 """
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,7 +24,7 @@ from archiver import url
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy.novelty import Novelty, PageNovelty
-from archiver.policy.url_forms import UrlShape, is_session, likeness, page_of, variant
+from archiver.policy.url_forms import UrlShape, is_session, likeness, odd, page_of, variant
 
 RULES = (
     "max-repeats",
@@ -41,7 +43,7 @@ MOST_PATTERNS = 20_000  # in memory, and restored by a later run; the least rece
 POOR = 1 << 16  # barren pages: half a megabyte; a power of two, like …
 KNOWN = 1 << 18  # … pages that were linked to: two megabytes
 VARIANTS = 1 << 16  # URLs without their session ids, each with its first variant
-SHARE = 5  # the site may have one more barren page for so many fruitful ones
+SHARE = 5  # the site may have one more barren page for so many fruitful ones; for each one, if their URLs are single
 PROVEN = 8  # fruitful pages of a pattern; from then on we suspect it only if a third of its pages are barren
 A_LIST = 5  # new pages of one pattern that a page must link to, to answer for them
 IN_VAIN = 200  # barren pages of a pattern after which lists no longer answer for it, …
@@ -49,15 +51,7 @@ HOPELESS = 20  # … if fewer than one in so many brought something
 MAZE = 100  # pages of one directory that led only to new URLs; beyond, such pages count as barren
 LEVELS = (0, 64, 256, 600)  # barren pages; at each of these counts a pattern goes later
 
-_ESCAPED_AGAIN = "%2525"  # a URL within a URL within a URL: it grows with each step
 _PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
-_MONTH_OF_YEAR = re.compile(
-    r"(?<![0-9])([2-9][0-9]{3})[-/_](?:0?[1-9]|1[0-2])(?![0-9])|[?&](?:y|yr|year|jahr)=([2-9][0-9]{3})(?![0-9])"
-)
-_DAY = re.compile(r"(?<![0-9])([2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
-_CALENDAR = re.compile(
-    r"cal[./?_-]|calend[aei]r|kalender|calendrier|agenda|events?\b|veranstalt|termin|diary|month|week|[?&]date="
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ class Traps:
         if not self._on or hop not in _PAGES:
             return FREE
         self._known[hash(address) & (KNOWN - 1)] = hash(address)
-        rule = self._odd(address, year)
+        rule = odd(address, self._settings, year)
         again = self._is_variant(address)
         if rule or again or self._levels or self._has_budgets or self.is_poor(via):
             alone = Suspicion(2 if again else int(bool(rule)), rule)
@@ -166,6 +160,8 @@ class Traps:
             worth = PageNovelty.NEW
         if worth is PageNovelty.NEW and self._in_maze(page, new):
             worth = PageNovelty.NOTHING
+        if worth is PageNovelty.COPY and (same or not self._is_single(page.url, shape)):
+            worth = PageNovelty.NOTHING
         if worth is PageNovelty.NOTHING:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()
@@ -195,7 +191,7 @@ class Traps:
         level = max(level, self._levels.get(shape, 0), self._levels.get(family, 0))
         if not level and self.is_poor(via):
             level = 1
-        if not level or not self._is_spent(address):
+        if not level or not self._is_spent(address, shape, odd=bool(rule)):
             return Suspicion(level)
         return self._held(shape, family, tally, rule)
 
@@ -210,11 +206,20 @@ class Traps:
             len(LEVELS), rule or f"trap-budget: {self._settings.trap_budget}", shape if several else family
         )
 
-    def _is_spent(self, address: str) -> bool:
-        """Return True if the site of *address* has used up its budget of barren pages."""
+    def _is_spent(self, address: str, shape: str, *, odd: bool) -> bool:
+        """Return True if the site of *address* has used up its budget of barren pages for URLs like this one."""
         budget = self._settings.trap_budget
         site = self._tallies.get(SITE + url.origin(address))
-        return bool(budget) and site is not None and site.barren >= max(budget, site.fruitful // SHARE)
+        if not budget or site is None:
+            return False
+        share = 1 if not odd and self._is_single(address, shape) else SHARE
+        return site.barren >= max(budget, site.fruitful // share)
+
+    def _is_single(self, address: str, shape: str) -> bool:
+        """Return True if *address* has no query, is no variant, and its pattern is not known to bring nothing."""
+        tally = self._tallies.get(shape)
+        in_vain = tally is not None and tally.visits >= PROVEN and tally.fruitful * HOPELESS < tally.visits
+        return "?" not in address and not shape.endswith(VARIANT) and not in_vain
 
     def _over_budget(self, shape: str, family: str) -> Suspicion | None:
         """Return the suspicion if the settings limit the pages of *shape* or *family* and the limit is reached."""
@@ -225,27 +230,6 @@ class Traps:
             if budget and tally is not None and tally.visits >= budget + tally.released:
                 return Suspicion(len(LEVELS), f"{what}-budget: {budget}", name)
         return None
-
-    def _odd(self, address: str, year: int) -> str:
-        """Return the rule for URLs alone that *address* breaks, or ""."""
-        settings = self._settings
-        slashes = address.count("/")
-        if slashes - 2 > settings.max_segments and address.partition("?")[0].count("/") - 2 > settings.max_segments:
-            return f"max-segments: {settings.max_segments}"
-        if slashes - 2 > settings.max_repeats and _repeats(address, settings.max_repeats):
-            return f"max-repeats: {settings.max_repeats}"
-        if len(address) > settings.max_url_length:
-            return f"max-url-length: {settings.max_url_length}"
-        if (
-            address.count("&") >= settings.max_repeats
-            and _most(address.partition("?")[2].split("&")) > settings.max_repeats
-        ):
-            return f"max-repeats: {settings.max_repeats}"
-        if _ESCAPED_AGAIN in address or address.count("?") > settings.max_repeats:
-            return "traps: on: an address within an address within an address"
-        if _MONTH_OF_YEAR.search(address) and _year(address) > year + settings.max_years_ahead:
-            return f"max-years-ahead: {settings.max_years_ahead}"
-        return ""
 
     def _names(self, address: str) -> UrlShape:
         return _names(address, varies=self._is_variant(address))
@@ -379,22 +363,3 @@ def _names(address: str, *, varies: bool) -> UrlShape:
 def _is_varied(address: str, new: Iterable[str]) -> bool:
     """Return True if the page may have variants: another query or session, a print view, a reply form."""
     return "?" in address or bool(variant(address)) or any(lead.startswith(address) for lead in new)
-
-
-def _repeats(address: str, most: int) -> bool:
-    """Return True if a path segment occurs more than *most* times. Numbers and single letters do not count."""
-    words = [word for word in address.partition("?")[0].split("/")[3:] if len(word) > 1 and not word.isdigit()]
-    return len(words) - len(set(words)) >= most and _most(words) > most
-
-
-def _most(words: Sequence[str]) -> int:
-    """Return how often the most frequent of *words* occurs."""
-    return max(Counter(words).values(), default=0)
-
-
-def _year(address: str) -> int:
-    """Return the latest year of a date in *address*, or 0. A year with a month counts only in a calendar."""
-    found = _DAY.findall(address)
-    if _CALENDAR.search(address.lower(), 8):  # faster than an expression that ignores case
-        found += [path or query for path, query in _MONTH_OF_YEAR.findall(address)]
-    return max(map(int, found), default=0)

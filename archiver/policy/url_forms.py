@@ -1,11 +1,14 @@
 """Forms of a URL: the one that we request, its pattern, its family, and the URL of which it is a variant. Pure.
 
+`odd` names the rule that a URL breaks by itself: it repeats, grows, or names a date far ahead.
+
 Only the URL itself counts. Patterns are cached, because the same links are on many pages. Long URLs are not cached, so
 memory is bounded: four megabytes with usual URLs, ten at most.
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,6 +16,7 @@ from typing import NamedTuple
 from archiver import url
 from archiver.config.expressions import compiled
 from archiver.config.presets import NONE, PRESETS, Preset
+from archiver.config.scope_settings import TrapSettings
 
 REMEMBERED = 8192  # URLs …
 LONGEST_REMEMBERED = 256  # … of up to so many characters
@@ -27,7 +31,19 @@ _LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
 _SESSION = compiled(
     rf"(?<![0-9A-Za-z])(?=[0-9]*+[A-Za-z])(?=[A-Za-z]*+[0-9])[0-9A-Za-z]{{{SESSION},}}+(?:-[0-9A-Za-z]++)*+"
 )
+# X509EncodedKeySpec: words in capitals and numbers, as people name things
+_WRITTEN = compiled(r"[a-z]*+(?:[A-Z]++(?:[a-z]{2,}+|(?![a-z]))|[0-9]{1,3}+(?![a-z]))*+")
+MOST_WRITTEN_DIGITS = 3
 _UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")
+
+_ESCAPED_AGAIN = "%2525"  # a URL within a URL within a URL: it grows with each step
+_MONTH_OF_YEAR = re.compile(
+    r"(?<![0-9])([2-9][0-9]{3})[-/_](?:0?[1-9]|1[0-2])(?![0-9])|[?&](?:y|yr|year|jahr)=([2-9][0-9]{3})(?![0-9])"
+)
+_DAY = re.compile(r"(?<![0-9])([2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
+_CALENDAR = re.compile(
+    r"cal[./?_-]|calend[aei]r|kalender|calendrier|agenda|events?\b|veranstalt|termin|diary|month|week|[?&]date="
+)
 
 
 class UrlShape(NamedTuple):
@@ -70,7 +86,7 @@ def _letter(found: "re.Match[str]") -> str:
     word = found[0]
     if word.startswith("%"):
         return word.upper()
-    if len(word) >= OPAQUE and not word.isdigit():
+    if len(word) >= OPAQUE and not word.isdigit() and not _is_written(word):
         return "H"
     return _DIGITS.sub("N", word)
 
@@ -89,7 +105,17 @@ def page_of(shape: str) -> str:
 
 def is_session(address: str) -> bool:
     """Return True if *address* contains what looks like a session id."""
-    return _SESSION.search(address, 8) is not None or _UUID.search(address, 8) is not None
+    session = any(not _is_written(found[0]) for found in _SESSION.finditer(address, 8))
+    return session or _UUID.search(address, 8) is not None
+
+
+def _is_written(word: str) -> bool:
+    """Return True if a person most likely wrote *word*: `X509EncodedKeySpec`."""
+    return sum(map(str.isdigit, word)) <= MOST_WRITTEN_DIGITS and _WRITTEN.fullmatch(word) is not None
+
+
+def _session(found: "re.Match[str]") -> str:
+    return found[0] if _is_written(found[0]) else "H"
 
 
 def variant(address: str) -> str:
@@ -97,13 +123,53 @@ def variant(address: str) -> str:
     several = "&" in address
     if not several and _LONG_WORD.search(address, 8) is None:  # session ids and UUIDs have one
         return ""
-    common = _SESSION.sub("H", _UUID.sub("H", address))
+    common = _SESSION.sub(_session, _UUID.sub("H", address))
     if several:
         page, _, query = common.partition("?")
         common = f"{page}?{'&'.join(sorted(query.split('&')))}"
     elif common == address:
         return ""
     return common
+
+
+def odd(address: str, settings: TrapSettings, year: int) -> str:
+    """Return the rule of *settings* for URLs alone that *address* breaks, or ""."""
+    slashes = address.count("/")
+    if slashes - 2 > settings.max_segments and address.partition("?")[0].count("/") - 2 > settings.max_segments:
+        return f"max-segments: {settings.max_segments}"
+    if slashes - 2 > settings.max_repeats and _repeats(address, settings.max_repeats):
+        return f"max-repeats: {settings.max_repeats}"
+    if len(address) > settings.max_url_length:
+        return f"max-url-length: {settings.max_url_length}"
+    if (
+        address.count("&") >= settings.max_repeats
+        and _most(address.partition("?")[2].split("&")) > settings.max_repeats
+    ):
+        return f"max-repeats: {settings.max_repeats}"
+    if _ESCAPED_AGAIN in address or address.count("?") > settings.max_repeats:
+        return "traps: on: an address within an address within an address"
+    if _MONTH_OF_YEAR.search(address) and _year(address) > year + settings.max_years_ahead:
+        return f"max-years-ahead: {settings.max_years_ahead}"
+    return ""
+
+
+def _repeats(address: str, most: int) -> bool:
+    """Return True if a path segment occurs more than *most* times. Numbers and single letters do not count."""
+    words = [word for word in address.partition("?")[0].split("/")[3:] if len(word) > 1 and not word.isdigit()]
+    return len(words) - len(set(words)) >= most and _most(words) > most
+
+
+def _most(words: Sequence[str]) -> int:
+    """Return how often the most frequent of *words* occurs."""
+    return max(Counter(words).values(), default=0)
+
+
+def _year(address: str) -> int:
+    """Return the latest year of a date in *address*, or 0. A year with a month counts only in a calendar."""
+    found = _DAY.findall(address)
+    if _CALENDAR.search(address.lower(), 8):  # faster than an expression that ignores case
+        found += [path or query for path, query in _MONTH_OF_YEAR.findall(address)]
+    return max(map(int, found), default=0)
 
 
 class Respelling:

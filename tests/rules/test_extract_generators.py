@@ -71,6 +71,22 @@ def test_rustdoc_of_many_versions() -> None:
     assert named('<div data-root-path="a b" data-resource-suffix="\'">', "/a/") == set()
 
 
+@pytest.mark.parametrize(
+    ("folder", "begins"),
+    [
+        ("implementors", "(function() {var implementors = {};"),
+        ("trait.impl", "(function() {\n    var implementors = Object.fromEntries(["),
+        ("type.impl", "(function() {\n    var type_impls = Object.fromEntries(["),
+    ],
+)
+def test_what_rustdoc_adds_to_a_page_is_relative_to_the_root(folder: str, begins: str) -> None:
+    script = (begins + r'["a","<a class=\"struct\" href=\"alloc/struct.Box.html\">Box</a>"]').encode()
+    page = f"{ROOT}/doc/core/iter/trait.Iterator.html"
+    for name, expected in ((f"/doc/{folder}/core/iter/trait.Iterator.js", "doc"), ("/doc/own.js", "doc/core/iter")):
+        document = Document(ROOT + name, "text/javascript", "", script, Hop.REQUISITE, page=page)
+        assert [link.url for link in links(document).links] == [f"{ROOT}/{expected}/alloc/struct.Box.html"]
+
+
 def test_the_columns_of_rustdocs_search_have_hashes_of_any_length() -> None:
     root = (
         """rr_('{"a":{"N":"bCc","E":"","H":"AAECAwQFBgcICQoL"},"b":{"N":"x","H":"AAECAwQ="},"c":{"N":"a","H":"?"}}')"""

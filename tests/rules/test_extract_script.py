@@ -243,6 +243,11 @@ TREE = """var branch =
             "script.js",
             "type-search-index.js X tag-search-index.zip X",
         ),
+        ("i.attr('src', src.substr(0, src.length-9) + 'plus.png')", "doctools.js", "plus.png X"),
+        ("el.src = `${el.src.substr(0, el.src.length - 9)}plus.png`;", "doctools.js", "plus.png X"),
+        ("$(i).attr('src',src.substring(0,src.length-10)+'open.png');", "dynsections.js", "open.png X"),
+        ("l = a.substring(0,a.length-10)+'open.png'", "other.js", ""),
+        ("toggle = '/plus.png'", "doctools.js", ""),
         ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
         (
             "var index_path = base_path + '/search_index.json';",
@@ -336,9 +341,9 @@ def test_strings_are_relative_to_the_page_that_runs_the_script() -> None:
 
 def test_files_that_a_script_loads_for_its_page() -> None:
     text = "fetch('toc.json');$.getJSON('data/x.json');r.open('GET','i.json');i.src='a.png';load('b.json')"
-    text += ";d3.csv('c.csv')"
+    text += ";d3.csv('c.csv');fetchJSON('index.json', found);prefetch('d.json')"
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
-    expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv"
+    expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv dir/index.json"
     assert " ".join(link.url[17:] for link in links(document).links) == expected
 
 
@@ -421,6 +426,16 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         ("<script>document.write('<img src=\"./menu.svg\">')</script>", "menu.svg X"),
         ("<script><!--\nlocation='splash.html'\n//--></script>", "splash.html L"),
         ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
+        ("<a href=\"javascript:erlhref('../../../doc/../','stdlib','io.html');\">io</a>", ""),
+        ("<a href=\"javascript:show('../','io.html');\">io</a>", "io.html X"),
+        (
+            """<script>e.item(0).setAttribute("href", "style/site.css"); $(i).attr( 'src', 'a.js' );
+            e.setAttribute("title", "b/c.css")</script>""",
+            "style/site.css X, a.js X",
+        ),
+        ('<script>jQuery(function() { Search.loadIndex("searchindex.js"); });</script>', "searchindex.js X"),
+        ('<script>loadScript("menu.js", done); preload("a.js"); upload("b.js")</script>', "menu.js X"),
+        ('<script>$.ajax({ url: "london.xml", dataType: "xml", curl: "c.xml" })</script>', "london.xml X"),
     ],
 )
 def test_handlers_menus_and_scripts_in_a_page(broken: str, html: str, expected: str) -> None:

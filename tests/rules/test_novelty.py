@@ -26,11 +26,12 @@ def test_how_often_a_thing_was_shown(things: list[int]) -> None:
 def test_the_blocks_that_were_not_shown(pages: list[list[bytes]]) -> None:
     shown, counts = SeenContent(1 << 16), Counter[bytes]()
     for page in pages:
-        expected, expected_few = [], False
+        expected, expected_few = list[bytes](), list[bytes]()
         for block in page:
             if not counts[block]:
                 expected.append(block)
-            expected_few |= 0 < counts[block] < OFTEN
+            elif counts[block] < OFTEN:
+                expected_few.append(block)
             counts[block] += 1
         assert shown.unseen(page, 7) == (expected, expected_few)
     assert shown.unseen(BLOCKS, 8)[0] == BLOCKS  # of another host

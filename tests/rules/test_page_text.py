@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.policy.novelty import (
+from archiver.policy.novelty import READ
+from archiver.policy.page_blocks import (
     MOST_BLOCKS,
     NO_TEXT,
     OPENING,
     PARTS,
-    READ,
     block_text,
     blocks,
     heading,

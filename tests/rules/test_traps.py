@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy import traps, url_forms
-from archiver.policy.novelty import READ, Novelty, PageNovelty
+from archiver.policy.novelty import OFTEN, READ, Novelty, PageNovelty
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 from archiver.policy.url_forms import family, pattern, variant
 
@@ -26,6 +26,7 @@ SMALL = TrapSettings(trap_budget=20)
         ("/calendar/2026/11", "/calendar/N/N"),
         ("/page12.html", "/pageN.html"),
         ("/s/9f86d081884c7d65/a", "/s/H/a"),
+        ("/api/SimpleTypeVisitor14.html", "/api/SimpleTypeVisitorN.html"),
         ("/20260131120000", "/N"),
         ("/%E3%81%82/%E3%82%A2", "/%E3%81%82/%E3%82%A2"),
         ("/a?b=1&a=2", "/a?a&b"),
@@ -55,6 +56,9 @@ def test_families(target: str, name: str) -> None:
         ("/a?s=0123456789abcdef0123", "/a?s=H"),
         ("/s/f47ac10b-58cc-4372-a567-0e02b2c3d479/a", "/s/H/a"),
         ("/part/stm32f108zeu2", ""),
+        ("/api/PKCS8EncodedKeySpec.html", ""),
+        ("/api/C14NMethodParameterSpec.html", ""),
+        ("/s/Xa9bQz1LkWm4TtRe/a", "/s/H/a"),
     ],
 )
 def test_variants(target: str, common: str) -> None:
@@ -209,6 +213,40 @@ def test_a_list_is_fruitful_by_what_it_leads_to() -> None:
         watch.judge(HOME + about, Hop.LINK, HOME + here, YEAR)
         _visit(watch, about, f"About the {_words(number)} of things", here)
     assert not watch.waits(f"{HOME}/list?sort=new&page=100", "").rule
+
+
+def test_a_few_copies_of_a_page_cost_nothing() -> None:
+    """As in a manual in several languages, of which one is written."""
+    watch = Traps(SMALL)
+    text = "How to set everything up by hand, and what becomes of it"
+    for name in ("en", "da", "de", "fr"):
+        _visit(watch, f"/{name}/set-up", text, "/")
+    assert not any(watch.is_poor(f"{HOME}/{name}/set-up") for name in ("en", "da", "de", "fr"))
+    _visit(watch, "/en/set-up?print=yes", text, "/")
+    assert watch.is_poor(f"{HOME}/en/set-up?print=yes")
+    _visit(watch, "/en/set-up/2", text, "/en/set-up/1")
+    assert watch.is_poor(f"{HOME}/en/set-up/2")
+
+
+def test_very_many_copies_are_barren() -> None:
+    watch = Traps(SMALL)
+    for number in range(100):
+        _visit(watch, f"/{_words(number)}/set-up", "How to set everything up by hand, and what becomes of it", "/")
+    free = [number for number in range(100) if not watch.is_poor(f"{HOME}/{_words(number)}/set-up")]
+    assert free == list(range(OFTEN))
+
+
+def test_the_budget_of_numbered_pages_in_vain_is_smaller_than_that_of_others() -> None:
+    watch = Traps(SMALL)
+    for number in range(500):
+        _visit(watch, f"/article/{number}", f"About the {_words(number)} of things", "/")
+    for number in range(200):
+        _visit(watch, f"/uses/{_words(number)}", "No uses", f"/article/{number}")
+    assert watch.judge(f"{HOME}/uses/other", Hop.LINK, f"{HOME}/uses/more", YEAR).rule == ""
+    assert watch.judge(f"{HOME}/uses/other?sort=up", Hop.LINK, f"{HOME}/uses/more", YEAR).rule == "trap-budget: 20"
+    for number in range(10):
+        _visit(watch, f"/lost/{number}", "No uses", f"/lost/{number - 1}")
+    assert watch.judge(f"{HOME}/lost/500", Hop.LINK, f"{HOME}/lost/9", YEAR).rule == "trap-budget: 20"
 
 
 def test_an_image_that_is_new_speaks_for_its_page() -> None:
@@ -371,7 +409,7 @@ def test_which_pages_may_have_variants(address: str, leads: list[str], *, varied
     """Seen by what the first variant of a large page costs: nothing that is remembered is new."""
     traps = Traps(SMALL)
     traps.saw(PageEvidence(HOME + address, _large(7), [HOME + lead for lead in leads], f"{HOME}/"))
-    again = f"{HOME}/copy-of-the-same"
+    again = f"{HOME}/copy?of=the-same"
     traps.saw(PageEvidence(again, _large(7), (), f"{HOME}/"))
     assert traps.is_poor(again) is varied
 

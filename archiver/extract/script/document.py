@@ -32,7 +32,7 @@ MOST_BYTES = 16 << 20
 def read_script(document: Document) -> Links:
     """Return what the script names."""
     head = document.body[: generators.BEGINNING].decode("utf-8", "replace")
-    return _read(document, ((not generators.is_own_base(head) and document.page) or document.url,))
+    return _read(document, (generators.own_base(head, document.url) or document.page or document.url,))
 
 
 def read_data(document: Document) -> Links:

@@ -249,12 +249,17 @@ _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
 _SECTION = compiled(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
 _RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
 _RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
+_OF_RUSTDOC = re.compile(r"\(function\(\) \{\s*+var (?:implementors|type_impls)\b")
+_IN_RUSTDOC = re.compile(r"(.*/)(?:implementors|(?:trait|type)\.impl)/[^?#]+\.js\Z")
 _ESCAPED = re.compile(r"\\.")
 _BITS = re.compile(r"[01]{128,}+")  # one for each character code
 _SEARCH_PICTURE = re.compile(r"'(search/[\w-]++\.svg)\"")
 _TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
 _OF_JAVADOC = re.compile(
     r"(?:createElem\(doc, tag, |pathtoroot \+ )(['\"])((?:[\w-]++/){0,8}[\w-]++(?:\.[\w-]++)*?\.(?:js|zip))\1"
+)
+_OTHER_END = re.compile(  # src.substr(0, src.length-9) + 'plus.png'
+    r"\bsrc\.length ?- ?\d{1,2}\)(?: ?\+ ?['\"]|\})([\w-]{1,40}\.(?:png|gif|svg))['\"`]"
 )
 _OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
 _IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
@@ -275,9 +280,12 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     yield from _books(text, head, address)
 
 
-def is_own_base(text: str) -> bool:
-    """True if URLs in the script *text* are relative to the script, not to the page that runs it."""
-    return _RESULTS.match(text) is not None
+def own_base(text: str, address: str) -> str:
+    """Return the base of URLs in the script *text* at *address*; "" if that is the page that runs it."""
+    if _RESULTS.match(text):
+        return address
+    added = _IN_RUSTDOC.match(address) if _OF_RUSTDOC.match(text) else None
+    return added[1] if added else ""
 
 
 def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
@@ -288,7 +296,7 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
         yield from _doxygen_tree(text, "../../" if _SUBFOLDER.search(address) else "")
     if "var indexSectionsWithContent" in head:
         yield from ((name, Hop.REQUISITE, MANUAL) for name in _doxygen_search(text))
-    if is_own_base(text):
+    if _RESULTS.match(text):
         yield from ((found[1], Hop.LINK, MANUAL) for found in _RESULT.finditer(text))
     if "function initMenu(" in head:
         for picture in _SEARCH_PICTURE.finditer(head):
@@ -299,7 +307,7 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield the search indexes of Javadoc, MkDocs and Haddock."""
+    """Yield the search indexes of Javadoc, MkDocs and Haddock, and pictures of Sphinx and Doxygen."""
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
@@ -308,6 +316,7 @@ def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
             yield f"../{loaded[1]}", Hop.SPECULATIVE, MANUAL
     if 'baseUrl+"/doc-index.json"' in text:
         yield "doc-index.json", Hop.SPECULATIVE, MANUAL
+    yield from ((picture[1], Hop.SPECULATIVE, MANUAL) for picture in _OTHER_END.finditer(text))
     if "base_path + '/search_index.json'" in text:
         yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
 

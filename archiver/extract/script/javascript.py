@@ -53,8 +53,10 @@ _IMPORT_SCRIPTS = re.compile(r"(?:\A|[^\w$])importScripts\s*\(\Z")
 _NEW_URL = re.compile(r"(?:\A|[^\w$.])new\s+URL\s*\(\Z")
 _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*[,)]")
 _ASSIGNED = re.compile(
-    r"(?:\.(?:src|href|poster)\s*=|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
-    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript|load)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
+    r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'](?:src|href|poster)[\"']\s*,"
+    r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
+    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
+    r"|(?:\.load|(?:\A|[^\w$])(?:fetch|load)[A-Z])\w{0,30}\s*\(|(?:\A|[^\w$.])[\"']?(?:url|href|src)[\"']?\s*:"
     r"|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\()\Z"
 )
 # A string that is compared, searched for or joined is no URL, or only a part of one.

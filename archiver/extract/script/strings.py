@@ -170,6 +170,8 @@ _ADDRESS_KEYED = re.compile(
     re.IGNORECASE,
 )
 _WANTED = re.compile(r"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\()\Z")
+# f("../doc/", "part", "a.html"): the function puts the path together
+_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w.-]+\2\s*,\Z")
 _STANDS_WHOLE = frozenset(",]});:\n")
 
 
@@ -186,6 +188,8 @@ class ListedPages:
         """Add a string with the code *before* and *after* it, both without white space next to the string."""
         last, follows = before[-1:], after[:1]
         if last not in {"[", ",", ":", "(", "{", "="} or (follows and follows not in _STANDS_WHOLE):
+            return
+        if last == "," and _IN_OTHER_FOLDER.search(before):
             return
         if follows == ":" and last not in {"{", ","}:  # the middle of a conditional expression
             return

@@ -1,0 +1,178 @@
+"""The blocks of a page: the text between two tags that start or end a paragraph, a row, an item or a script. Pure.
+
+A block counts without what follows from the URL of the page or changes at each visit: the text of links, the URL's own
+words and numbers, dates, times of day and one-time tokens. Of a large page we read parts: at its heading, in its middle
+and at its end.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from archiver.config.expressions import compiled
+
+OPENING = 768  # … of a larger one below its heading, enough if they show something new …
+PARTS = 3 << 10  # … and of its other parts …
+MOST_BLOCKS = 2000
+BLOCK = 256  # bytes of a block that are analysed first …
+LONGEST_BLOCK = 16 << 10  # … and if these bring nothing
+DATED = 256  # bytes of a block that is searched for dates; longer blocks have other words too
+MOST_DAYS = 64  # in one block: a month has no more
+MENUS = 32 << 10  # bytes that are searched for a heading
+FEW = 16  # blocks
+SHORTEST_BLOCK = 4  # bytes; a shorter block is a number or a mark
+ONCE = 16  # letters and digits mixed: a session id or a nonce
+ONCE_LONG = 40  # letters alone
+
+_BLOCK = re.compile(rb"</?+(?:d[dti]|h[1-6]|p(?:re)?|li|t(?:r|itle)|br|s(?:cript|ection)|option)[\s>v/]")
+_UPPER = re.compile(rb"</?(?:P|TR|LI|D[DTI]|H[1-6]|BR)[\s>V/]")
+_HEADING = b"<h1"
+_OTHER_HEADING = re.compile(rb"<(?:main|article|H1)")
+_HIDDEN = compiled(
+    rb"<(?:(a|style|svg|button|time)\b[^>]*+>[^<]*+(?:<(?!/\1)[^<]*+)*+(?:</\1|\Z)"
+    rb"|!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z))"
+    rb"|\A[^<>]{0,400}+>|<[^>]*+>?",  # the rest of the tag that began the block, and any other tag
+)
+_ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
+_TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
+_DIGITS = re.compile(rb"[0-9]++")
+_DIGIT = re.compile(rb"[0-9]")  # faster to find than several
+_NAMES = (
+    rb"jan(?:uary?|vier)?|feb(?:ruary?)?|m\xc3\xa4rz|mar(?:ch|s|zo)?|apr(?:il)?|avril|ma[iy]|june?|jui(?:n|llet)|jul[iy]?"
+    rb"|aug(?:ust)?|ao\xc3\xbbt|sep(?:t(?:ember)?)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
+    rb"|f\xc3\xa9vrier|septembre|octobre|novembre|d\xc3\xa9cembre|enero|febrero|abril|mayo|junio|julio|agosto|septiembre"
+    rb"|octubre|noviembre|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
+    rb"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    rb"|mon|tue|wed|thu|fri|sat|sun|mo|tu|we|th|fr|sa|su|di|mi|do|so|kw|week|woche|semaine"
+)
+_DAY = rb"(?:[0-3]?[0-9](?:st|nd|rd|th|\.)?)"
+_YEAR = rb"(?:[12][0-9]{3})"
+_TIME = rb"[0-2]?[0-9]:[0-5][0-9]"
+_DATE = re.compile(  # a date in any usual spelling, a time of day with seconds, and "3 of the month"
+    rb"(?<![0-9a-z\x80-\xff.:-])"
+    rb"(?:%b(?:[-/][01]?[0-9](?:[-/]%b)?|\.[01]?[0-9]\.%b)(?:[t ]+%b(?::[0-5][0-9])?(?:\.[0-9]+)?)?"
+    rb"|[0-3]?[0-9][./-][01]?[0-9][./-](?:%b|[0-9]{2})"
+    rb"|%b:[0-5][0-9]"
+    rb"|(?:%b[ ,]+(?:of +)?){0,2}(?:%b)(?![0-9a-z\x80-\xff])\.?"
+    rb"(?:[ ,/-]+(?:%b|%b)(?![0-9a-z\x80-\xff]|[:.][0-9])){0,3})"
+    rb"(?![0-9a-z\x80-\xff])" % (_YEAR, _DAY, _DAY, _TIME, _YEAR, _TIME, _DAY, _NAMES, _YEAR, _DAY)
+)
+
+
+class BlockText(NamedTuple):
+    """The content of one block, without what follows from the URL of its page."""
+
+    words: bytes  # separated by one space, with `#` for numbers; empty if there are none
+    numbers: tuple[bytes, ...]
+
+
+NO_TEXT = BlockText(b"", ())
+
+
+def heading(page: bytes) -> int:
+    """Return where the heading of *page* is, or else its text; 0 if neither is near its beginning."""
+    at = page.find(_HEADING, 0, MENUS)
+    if at < 0:
+        found = _OTHER_HEADING.search(page, 0, MENUS)
+        at = found.start() if found is not None else 0
+    return at
+
+
+def opening(page: bytes, start: int) -> tuple[list[bytes], int]:
+    """Return the blocks of a large *page* that follow its heading at *start*, and where the next one begins."""
+    *found, cut = _BLOCK.split(page[start : start + OPENING])
+    return [block for block in found if len(block) > SHORTEST_BLOCK], min(start + OPENING, len(page)) - len(cut)
+
+
+def others(page: bytes, start: int, opened: int) -> list[bytes]:
+    """Return the other blocks that are read of a large *page*: from *opened* on, of its middle and of its end."""
+    half, quarter = PARTS // 2, PARTS // 4
+    middle = max(start + half, (start + len(page)) // 2)
+    end = max(middle + quarter, len(page) - quarter)
+    below = page[opened : page.rfind(b"<", opened, start + half) + 1 or start + half]
+    return blocks(b"<p>".join((below, _whole_tags(page, middle, middle + quarter), _whole_tags(page, end, len(page)))))
+
+
+def _whole_tags(page: bytes, first: int, last: int) -> bytes:
+    """Return the bytes from *first* to *last*, without what is cut off at either end."""
+    begin, end = page.find(b"<", first, last), page.rfind(b"<", first, last)
+    return page[begin : end + 1] if end >= 0 else page[first:last]
+
+
+def blocks(text: bytes) -> list[bytes]:
+    """Return the blocks of *text*, including the tags inside them."""
+    found = _BLOCK.split(text)
+    if len(found) < FEW < len(text) and _UPPER.search(text):  # tags in capitals, as in old pages
+        found = _BLOCK.split(text.lower())
+    return [block for block in found if len(block) > SHORTEST_BLOCK][:MOST_BLOCKS]
+
+
+def is_link(block: bytes) -> bool:
+    """Return True if *block* is certainly only one link, as most items of lists are."""
+    text = block.strip(b"> \t\r\n")  # the end of the tag before it, and of its own
+    return text[:3] == b"<a " and text[-3:] == b"</a" and text.count(b"<a ") == 1
+
+
+@lru_cache(maxsize=256)
+def own_words(address: str) -> frozenset[bytes]:
+    """Return the words and numbers in *address*, in lower case."""
+    text = address[address.index("/", 8) :].encode("utf-8", "replace")
+    if b"%" in text:
+        text = unquote_to_bytes(unquote_to_bytes(text))
+    found = set(_TOKEN.findall(text.lower()))
+    for token in tuple(found):
+        if not token.isalpha() and not token.isdigit():
+            found.update(_DIGITS.findall(token))
+            found.update(part for part in _DIGITS.split(token) if part)
+    found.update(token.lstrip(b"0") for token in tuple(found) if token[:1] == b"0")
+    return frozenset(found)
+
+
+def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockText:
+    """Return the text of the first *most* bytes of *block*, without the page's *own* words."""
+    text = _HIDDEN.sub(b" ", block[:most].lower())
+    if b"&" in text:
+        text = _ENTITY.sub(b" ", text)
+    if len(text) < DATED and _DIGIT.search(text) is not None:
+        text = _DATE.sub(b" ", text)
+    tokens = _TOKEN.findall(text)
+    if not tokens or (tokens[-1].isdigit() and _are_days(tokens)):
+        return NO_TEXT
+    words: list[bytes] = []
+    numbers: list[bytes] = []
+    last, has_text = b"", False
+    for token in tokens:
+        if token in own:
+            continue
+        if token.isdigit():
+            if token.lstrip(b"0") in own:
+                continue
+            numbers.append(token)
+            if last != b"#":
+                words.append(b"#")
+                last = b"#"
+        elif len(token) < ONCE or not _is_once(token):
+            words.append(token)
+            last, has_text = token, True
+    return BlockText(b" ".join(words) if has_text else b"", tuple(numbers))
+
+
+def _are_days(tokens: Sequence[bytes]) -> bool:
+    """Return True if *tokens* are a calendar row: consecutive days, perhaps after the number of a week."""
+    if len(tokens) > MOST_DAYS or not all(len(token) < 3 and token.isdigit() for token in tokens):
+        return False
+    days = list(map(int, tokens))
+    rows = [days, days[1:]] if len(days) > 3 else [days]
+    return any(
+        all(0 < day < 32 for day in row)
+        and all(after == before + 1 or (before > 27 and after == 1) for before, after in pairwise(row))
+        for row in rows
+    )
+
+
+def _is_once(token: bytes) -> bool:
+    """Return True if *token* was most likely made for this one answer."""
+    return len(token) >= ONCE_LONG or (len(token) >= ONCE and _DIGITS.search(token) is not None)
