@@ -3,6 +3,7 @@
 FOLDER is a virtual environment that holds nothing but the program. Uses the standard library only.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,10 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 def main(environment: Path) -> None:
-    """Crawl a site on loopback and verify the archive. Raises `CalledProcessError` where a command fails."""
+    """Crawl a site on loopback, verify and pack the archive, mistype a name, and complete a command.
+
+    Raises `CalledProcessError` or `AssertionError` where a command does not do what it should.
+    """
     command = str(environment / "bin" / "archiver")
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
@@ -38,6 +42,12 @@ def main(environment: Path) -> None:
             run([command, "crawl", seed, "-o", "archive", *limits])
             server.shutdown()
         run([command, "verify", "archive"])
+        run([command, "pack", "archive"])
+        mistyped = run([command, "status", "archve"], check=False, capture_output=True, text=True)
+        assert (mistyped.returncode, mistyped.stderr.count("\n")) == (2, 1), mistyped.stderr
+        words = {"COMP_WORDS": "archiver stat", "COMP_CWORD": "1", "_ARCHIVER_COMPLETE": "bash_complete"}
+        completed = run([command], env={**os.environ, **words}, capture_output=True, text=True).stdout
+        assert "status" in completed, completed
         urls = run([command, "urls", "archive", "--state", "archived"], capture_output=True, text=True).stdout
         missing = [name for name in SITE if name != "index.html" and f"{seed}{name}" not in urls]
         assert not missing, f"{missing} not in\n{urls}"

@@ -41,7 +41,7 @@ class BashCompletion(BashComplete):
         self._before = typed[: typed.rfind(":") + 1] if ":" in breaks and not self._quoted else ""
         return others[1:], last
 
-    def format_completion(self, item: CompletionItem[Any]) -> str:
+    def format_completion(self, item: "CompletionItem[Any]") -> str:
         """Return what bash writes in place of the word at the cursor."""
         value = str(item.value).removeprefix(self._before)
         return f"{item.type},{value if self._quoted else _SPECIAL.sub(_escaped, value)}"
