@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -194,6 +195,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, like Ctrl+C; a crawl has its own handler
     gc.set_threshold(GC_THRESHOLD)  # with Python's own, the searches took a fifth of a crawl of ten thousand hosts
     _repair_streams()
+    if not sys.warnoptions:  # about libraries that Python 3.12 compiles; nobody here can mend these
+        warnings.simplefilter("ignore", SyntaxWarning)
     sys.exit(run())
 
 

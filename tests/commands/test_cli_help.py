@@ -104,3 +104,13 @@ def test_help_of_a_command_imports_nothing_slow(tmp_path: Path, command: str) ->
         *("aiohttp", "aiosqlite", "asyncio", "brotli", "lxml", "multiprocessing", "pywb", "regex", "rich", "ssl"),
         *("surt", "uvloop", "warcio", "archiver.cli.start", "archiver.crawl", "archiver.extract"),
     }
+
+
+def test_what_python_thinks_of_the_code_of_libraries_is_not_shown() -> None:
+    """From 3.12 on it warns of unknown escapes, when it compiles a library that was installed without bytecode."""
+    program = "from archiver.cli import main\ntry: main()\nexcept SystemExit: compile('1 is 1', 'library.py', 'eval')"
+    command = [sys.executable, "-c", program, "--version"]
+    surroundings = {name: value for name, value in environment().items() if name != "PYTHONWARNINGS"}
+    ran = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("archiver ")
+    assert ran.stderr == ""
