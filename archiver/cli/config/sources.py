@@ -178,8 +178,10 @@ def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
 def check_disk_space(directory: Path, settings: Settings) -> None:
     """Refuse to start a crawl that would stop at once because the disk is full. One that can pause needs little."""
     share = LAST_RESERVE if settings.limits.on_low_disk == "pause" else 1.0
-    if shortage := DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage(share):
-        raise ArchiveError(f"{shortage}; free space, choose another disk with -o, or give a smaller --min-free-disk")
+    layout = Layout(directory)
+    if shortage := DiskSpace(layout, settings.limits.min_free_disk).shortage(share):
+        elsewhere = "" if layout.settings.exists() else ", choose another disk with -o,"
+        raise ArchiveError(f"{shortage}; free space{elsewhere} or give a smaller --min-free-disk")
 
 
 LOCAL_DOMAINS = ("localhost", "local", "lan", "internal", "home.arpa", "test", "invalid", "example")  # RFC 6761, 8375
