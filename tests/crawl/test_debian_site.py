@@ -96,7 +96,8 @@ def test_a_real_site(tmp_path: Path) -> None:
 def _what_is_reachable_is_captured_and_nothing_else(site: Site) -> None:
     assert len(site.reachable) > 400
     assert {site.target(record) for record in site.stored} == site.reachable | UNNAMED - {"/favicon.ico"} | {
-        "/_static/glossary.json",  # only the script of the search names it
+        "/_static/glossary.json",  # only the script of the search names it …
+        "/_static/plus.png",  # … and another script this one
         "/robots.txt",
     }
     assert len(site.stored) == len(site.asked) == len(set(site.asked))
