@@ -5,7 +5,7 @@ those in the database if several machines can crawl.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ def described_seeds(texts: Iterable[str], command: str) -> SeedList:
     Settings such as `header` may name files and secrets: only *command* may give them.
     """
     found: dict[str, SeedSetting | None] = {}
-    for _, text in lines("\n".join(texts)):
+    for text in _written(texts):
         address, own = read_seed(text)
         if own is not None and own.effective:
             key = own.effective[0][0]
@@ -59,6 +59,15 @@ def described_seeds(texts: Iterable[str], command: str) -> SeedList:
             own = combined(known, own)
         found[address] = own or known
     return SeedList(tuple(found), tuple(own for own in found.values() if own is not None))
+
+
+def _written(texts: Iterable[str]) -> Iterator[str]:
+    """Yield *texts* without comments and empty ones. One of several lines stays, so that it is refused."""
+    for text in texts:
+        if len(text.splitlines()) > 1:
+            yield text
+        else:
+            yield from (line for _, line in lines(text))
 
 
 def add_seeds(crawl: NamedCrawl, given: SeedList, words: Sequence[str], *, who: str = "") -> GivenOrder:
