@@ -11,6 +11,7 @@ from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.leases import Leases
 from archiver.crawl.rules import GroupsOfHosts
 from archiver.frontier import totals
+from archiver.frontier.orders.table import NewOrder, Verb
 from archiver.frontier.port import LEASE, HostRow
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Event, Hop, NewUrl
@@ -330,3 +331,36 @@ def test_a_host_that_comes_back_stays(both: Callable[[Test], None], crawl_folder
             assert gone in schedule.leased()
 
     both(test)
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_no_order_waits_for_a_crawler_that_has_left(tmp_path: Path, late: int) -> None:
+    """One crawler takes up an order, the other one leaves without it, before that one or after it."""
+
+    async def run() -> list[float | None]:
+        clock, answered = SetClock(), list[float | None]()
+        async with two_crawlers(tmp_path, ["http://a.example/"], clock) as both:
+            number = await both[0].give_order(NewOrder(Verb.STOP, (), "somebody@here", 1.0), None)
+            await both[0].take_up({number: "stopping"}, 2.0)
+            for place in (late, 1 - late):
+                answered.append((await both[0].answered_order(number, 0.0)).answered)
+                await both[place].leave({})
+            last = await both[0].answered_order(number, 0.0)
+            assert last.answer == "stopping"
+            return [*answered, last.answered]
+
+    before, between, after = asyncio.run(run())
+    assert before is None
+    assert (between is None) == (late == 0)
+    assert after is not None
+
+
+def test_an_order_that_nobody_took_up_stays_open_when_all_have_left(tmp_path: Path) -> None:
+    async def run() -> float | None:
+        async with two_crawlers(tmp_path, ["http://a.example/"], SetClock()) as both:
+            number = await both[0].give_order(NewOrder(Verb.PAUSE, (), "somebody@here", 1.0), None)
+            for each in both:
+                await each.leave({})
+            return (await both[0].answered_order(number, 0.0)).answered
+
+    assert asyncio.run(run()) is None

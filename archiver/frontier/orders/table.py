@@ -71,6 +71,11 @@ CLOSE = """
 UPDATE orders SET state = 'done', answered = :at
 WHERE state = 'open' AND id <= (SELECT coalesce(min(heard), 0) FROM crawlers WHERE ends > :now AND ended = 0)
 """
+CLOSE_LEFT = """
+UPDATE orders SET state = 'done', answered = :now
+WHERE state = 'open' AND answer <> ''
+AND NOT EXISTS (SELECT 1 FROM crawlers WHERE ends > :now AND ended = 0 AND heard < orders.id)
+"""
 PAUSED = f"{COLUMNS} WHERE verb IN ('pause', 'go') ORDER BY id DESC LIMIT 1"
 
 
@@ -108,6 +113,11 @@ def take_up(db: Connection, crawler: int, answers: Mapping[int, str], now: float
     db.execute(HEARD, (max(answers), crawler))
     db.executemany(ANSWER, [(text, row) for row, text in answers.items()])
     db.execute(CLOSE, {"at": now, "now": db.now()})
+
+
+def close_left(db: Connection) -> None:
+    """Close the orders that only a crawler that has just left had still to take up."""
+    db.execute(CLOSE_LEFT, {"now": db.now()})
 
 
 def amend(db: Connection, row: int, answer: str) -> None:
