@@ -195,7 +195,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, like Ctrl+C; a crawl has its own handler
     gc.set_threshold(GC_THRESHOLD)  # with Python's own, the searches took a fifth of a crawl of ten thousand hosts
     _repair_streams()
-    if not sys.warnoptions:  # about libraries that Python 3.12 compiles; nobody here can mend these
+    if not sys.warnoptions:  # Python 3.12 warns when it compiles some libraries; users cannot fix them
         warnings.simplefilter("ignore", SyntaxWarning)
     sys.exit(run())
 

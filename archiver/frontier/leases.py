@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from archiver.frontier.connection import Connection
-from archiver.frontier.orders.table import close_left
+from archiver.frontier.orders.table import close
 from archiver.frontier.port import LEASE, CrawlLimits, Grant, Wish
 
 NEVER = float("inf")
@@ -129,7 +129,7 @@ def leave(db: Connection, crawler: int, last_starts: Mapping[str, float]) -> Non
     """Give all groups back; of those not in *last_starts* we assume a request right now. No order waits for us."""
     give_back(db, crawler, last_starts)
     db.execute("UPDATE crawlers SET ends = min(ends, ?), ended = 1 WHERE id = ?", (db.now(), crawler))
-    close_left(db)
+    close(db, db.now())
 
 
 def has_ended(db: Connection, crawler: int) -> bool:

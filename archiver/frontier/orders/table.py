@@ -69,10 +69,6 @@ AMEND = "UPDATE orders SET answer = ? WHERE id = ?"
 ANSWER = "UPDATE orders SET answer = ? WHERE id = ? AND answer = ''"
 CLOSE = """
 UPDATE orders SET state = 'done', answered = :at
-WHERE state = 'open' AND id <= (SELECT coalesce(min(heard), 0) FROM crawlers WHERE ends > :now AND ended = 0)
-"""
-CLOSE_LEFT = """
-UPDATE orders SET state = 'done', answered = :now
 WHERE state = 'open' AND answer <> ''
 AND NOT EXISTS (SELECT 1 FROM crawlers WHERE ends > :now AND ended = 0 AND heard < orders.id)
 """
@@ -112,12 +108,12 @@ def take_up(db: Connection, crawler: int, answers: Mapping[int, str], now: float
     """Note that *crawler* has taken up the orders with these *answers*, and close those that all have taken up."""
     db.execute(HEARD, (max(answers), crawler))
     db.executemany(ANSWER, [(text, row) for row, text in answers.items()])
-    db.execute(CLOSE, {"at": now, "now": db.now()})
+    close(db, now)
 
 
-def close_left(db: Connection) -> None:
-    """Close the orders that only a crawler that has just left had still to take up."""
-    db.execute(CLOSE_LEFT, {"now": db.now()})
+def close(db: Connection, at: float) -> None:
+    """Close the orders that every living crawler has taken up; *at*: the time of their answer."""
+    db.execute(CLOSE, {"at": at, "now": db.now()})
 
 
 def amend(db: Connection, row: int, answer: str) -> None:
