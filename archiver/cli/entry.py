@@ -192,12 +192,23 @@ def main() -> NoReturn:
     """Run the command `archiver` and exit."""
     if "_ARCHIVER_COMPLETE" in os.environ:
         import_module("archiver.cli.completion").register()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, like Ctrl+C; a crawl has its own handler
+    _end_in_order()
     gc.set_threshold(GC_THRESHOLD)  # with Python's own, the searches took a fifth of a crawl of ten thousand hosts
     _repair_streams()
     if not sys.warnoptions:  # Python 3.12 warns when it compiles some libraries; users cannot fix them
         warnings.simplefilter("ignore", SyntaxWarning)
     sys.exit(run())
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM and a closed terminal end a command like Ctrl+C, so that temporary files are removed.
+
+    A crawl has its own handlers. `nohup` ignores the closed terminal, and that stays so.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _repair_streams() -> None:

@@ -1,6 +1,5 @@
 """`archiver replay`: serve archives with pywb and print the address of each seed."""
 
-import signal
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -49,7 +48,6 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
     for directory in directories:
         _check_replayable(directory, stores[directory])
     server.check_installed()
-    _exit_cleanly_on_hangup()
     referred = list(_referred_to(directories))
     with ExitStack() as stack:
         sources = [_source(path, stores.get(path, ()), stack) for path in paths]
@@ -76,12 +74,6 @@ def serve(paths: Sequence[Path], port: int, *, store: str | None = None, opened:
 
         server.serve(contents, port, started)
     return ExitCode.DONE
-
-
-def _exit_cleanly_on_hangup() -> None:
-    """Make a closed terminal end the process like Ctrl+C does, so that temporary files are removed."""
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def _stores(layout: Layout, given: str | None) -> list[str]:

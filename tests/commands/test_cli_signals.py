@@ -1,6 +1,7 @@
 """Signals in the hands of a person, by real signals to a real process: drain, cut, end at once."""
 
 import asyncio
+import gzip
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from archiver.cli.runner import StopSignals
 from archiver.crawl.stats import Snapshot
 from archiver.model import ExitCode
-from fixtures.command import ended, environment, running
+from fixtures.command import archiver, ended, environment, running
 
 STAND_IN = '''
 import asyncio, sys
@@ -222,3 +223,29 @@ def test_a_signal_while_the_program_is_loaded(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (ExitCode.STOPPED, "", "archiver: interrupted\n")
+
+
+RECORD = (
+    b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-%012d>\r\n"
+    b"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: https://example.org/%d\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 4\r\n\r\ntext\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_ended_removes_its_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    scratch, packed = tmp_path / "scratch", tmp_path / "some.warc.gz"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    packed.write_bytes(b"".join(gzip.compress(RECORD % (n, n), 1) for n in range(20_000)))
+    archiver("import", str(packed), "-o", "collection", cwd=tmp_path)
+    with running("verify", "collection", cwd=tmp_path) as process:
+        while not any(scratch.iterdir()):
+            assert process.poll() is None
+        process.send_signal(number)
+        code, err = ended(process)
+    assert code == ExitCode.STOPPED
+    assert err.strip() == "archiver: interrupted"
+    assert not any(scratch.iterdir())
