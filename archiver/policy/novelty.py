@@ -128,7 +128,8 @@ class Novelty:
         """Return what is new on the *page* at *address*, with the pattern *shape*. *varied*: it may have variants."""
         host = url.origin(address)
         if not markup:
-            return PageNovelty.NEW if page and self.is_new(host, _fingerprint(page)) else PageNovelty.NOTHING
+            times = self._shown.times(hash((host, _fingerprint(page)))) if page else OFTEN
+            return PageNovelty.NEW if not times else PageNovelty.COPY if times < OFTEN else PageNovelty.NOTHING
         at = Place(address, shape, host, hash(host))
         if len(page) > READ:
             return self._worth_of_large(page, at, varied=varied)

@@ -218,7 +218,7 @@ class Traps:
     def _is_single(self, address: str, shape: str) -> bool:
         """Return True if *address* has no query, is no variant, and its pattern is not known to bring nothing."""
         tally = self._tallies.get(shape)
-        in_vain = tally is not None and tally.visits >= PROVEN and tally.fruitful * HOPELESS < tally.visits
+        in_vain = tally is not None and tally.barren >= PROVEN and tally.fruitful * HOPELESS < tally.barren
         return "?" not in address and not shape.endswith(VARIANT) and not in_vain
 
     def _over_budget(self, shape: str, family: str) -> Suspicion | None:
