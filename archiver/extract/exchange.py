@@ -233,9 +233,11 @@ def is_page(claim: Claim) -> bool:
 
 
 def _page_of(claim: Claim) -> str:
-    """Return the page that uses *claim*, a script or its data: the URL that named it, or the seed of its path."""
+    """Return the page that uses *claim*, a script or its data: the URL that named it, or that of the script's page."""
     via = claim.via or ""
-    return claim.seed if via and url.path(via).lower().endswith(_SCRIPTS) else via
+    if not via or not url.path(via).lower().endswith(_SCRIPTS):
+        return via
+    return claim.referrer if claim.referrer not in {"", via} else claim.seed
 
 
 _SEPARATORS = re.compile(r"[\s,]*+")

@@ -40,10 +40,24 @@ CASE WHEN urls.hop = 'R' THEN (
     FROM chain JOIN urls AS moved ON moved.id = chain.id LEFT JOIN urls AS page ON page.id = moved.via
 ) END
 """
+# For what a script or its data names, the page that runs the script: it is the Referer and the base of relative URLs.
+_PAGE = """
+CASE WHEN urls.hop IN ('E', 'X') AND via.hop IN ('E', 'X')
+     AND (via.url LIKE '%.js%' OR via.url LIKE '%.mjs%' OR via.url LIKE '%.md%') THEN (
+    WITH RECURSIVE way (id, step) AS (
+        SELECT via.via, 1
+        UNION ALL
+        SELECT named.via, step + 1 FROM way JOIN urls AS named ON named.id = way.id
+        WHERE named.hop IN ('E', 'X') AND step < 30
+    )
+    SELECT page.url FROM way JOIN urls AS page ON page.id = way.id WHERE page.hop NOT IN ('E', 'X')
+    ORDER BY step DESC LIMIT 1
+) END
+"""
 CLAIM_COLUMNS = f"""
 SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops,
        urls.tries - urls.tries_before, via.url, coalesce(seed.url, ''), urls.priority, urls.referrer, urls.language,
-       {_CHAIN}, {ASKED}, urls.requeued > 0
+       {_CHAIN}, {_PAGE}, {ASKED}, urls.requeued > 0
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """  # noqa: S608  a constant
 
@@ -61,9 +75,9 @@ def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
 def claim_of(row: Any) -> Claim:
     """Return the claim in a *row* of `CLAIM_COLUMNS`."""
     number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, *others = row
-    chain, asked, again = others
+    chain, page, asked, again = others
     way = Hop(hop), path, depth, hops, tries, via, seed, priority
-    said = _POLICIES.get(policy, ""), _referrer(path, address, via, chain)
+    said = _POLICIES.get(policy, ""), _referrer(path, address, page or via, chain)
     return Claim(number, address, host, *way, *said, language, Ask.of_text(asked) if asked else None, bool(again))
 
 
