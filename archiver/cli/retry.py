@@ -157,9 +157,8 @@ def _change(crawl: NamedCrawl, change: Callable[["SqliteFrontier"], Coroutine[An
     return asyncio.run(opened())
 
 
-def _run(place: Path | str, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
-    hosts, statuses, failures = chosen["host"], chosen["statuses"], chosen["failure"]
-    return retry(place, RetryRequest(urls, hosts, statuses, failures, blocked, held))
+def _run(place: Path | str, urls: tuple[str, ...], host: tuple[str, ...], **chosen: Any) -> int:
+    return retry(place, RetryRequest(urls, host, **chosen))
 
 
 COMMAND = define_command(
@@ -167,9 +166,9 @@ COMMAND = define_command(
     _run,
     """Queue failed URLs again.
 
-    Queues all URLs that failed or were excluded; with --status or --blocked also archived ones with such an answer; or
-    exactly the URLs given. If a robots.txt was the reason, it is requested again first. Retries start from zero. A
-    running crawl starts on them within seconds; otherwise archiver resume does. Prints the number of URLs.
+    Queues all URLs that failed or were excluded; with --status, --blocked or --truncated also archived ones with such
+    an answer; or exactly the URLs given. If a robots.txt was the reason, it is requested again first. Retries start
+    from zero. A running crawl starts on them within seconds; otherwise archiver resume does. Prints the number of URLs.
 
     With --held: queues URLs that were held as a suspected trap: all, or those of a PATTERN that archiver status shows.
     Each pattern gets another budget. The pages that link to the URLs are not fetched again.
@@ -183,12 +182,13 @@ COMMAND = define_command(
         host_option(),
         last_status_option(),
         click.Option(
-            ["--failure"],
+            ["--failure", "failures"],
             multiple=True,
             type=click.Choice([failure.value for failure in Failure]),
             help="Only URLs that failed in this way. Repeatable.",
         ),
         click.Option(["--blocked"], is_flag=True, help="Only URLs whose last answer was a challenge or block page."),
+        click.Option(["--truncated"], is_flag=True, help="Only URLs whose last answer was incomplete."),
     ],
     ("archiver retry collections/example.org", "all that failed or were excluded"),
     ("archiver retry collections/example.org --status 5xx,429", "URLs that the server was too busy to answer"),

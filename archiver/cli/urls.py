@@ -45,6 +45,7 @@ class UrlsQuery:
     statuses: tuple[str, ...]  # of the last answer: 404, 4xx
     missing: bool  # only requisites of archived pages that are not archived
     blocked: bool  # only URLs whose last answer is a challenge or block page
+    truncated: bool  # only URLs whose last answer is incomplete
     host: str | None
     why: bool
     as_json: bool
@@ -55,7 +56,8 @@ def urls(place: Path | str, query: UrlsQuery) -> ExitCode:
     """Print the URLs of the crawl at *place* that match *query*."""
     crawl = named_crawl(place)
     now = time.time()
-    which = UrlFilter(tuple(_states(query)), tuple(status_ranges(query.statuses)), query.missing, query.blocked)
+    states, statuses = tuple(_states(query)), tuple(status_ranges(query.statuses))
+    which = UrlFilter(states, statuses, query.missing, query.blocked, query.truncated)
     with crawl.read() as db:
         hosts = url_lookup.keys(db, query.host) if query.host is not None else None
         if hosts == []:
@@ -142,6 +144,7 @@ COMMAND = define_command(
             help="Only images, styles and scripts that archived pages need but that are not archived.",
         ),
         click.Option(["--blocked"], is_flag=True, help="Only URLs whose last answer is a challenge or block page."),
+        click.Option(["--truncated"], is_flag=True, help="Only URLs whose last answer is incomplete."),
         host_option(several=False),
         click.Option(["--why"], is_flag=True, help="Add a tab, the state and its reason to each line."),
         json_option(EACH_LINE),

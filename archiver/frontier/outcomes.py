@@ -24,6 +24,7 @@ from archiver.frontier.gathered import (
     STATE_OF,
     STATES,
     STATUS_OF,
+    TRUNCATED,
     UNUSUAL,
     URL_FIGURES,
     count_urls,
@@ -91,6 +92,12 @@ SELECT {KIND}, urls.status, count(*) FROM captures INDEXED BY captures_blocked
 CROSS JOIN urls ON urls.id = captures.url
 WHERE captures.blocked <> '' AND urls.state = 'archived' AND captures.status = urls.status
   AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)
+GROUP BY 1, 2
+"""  # noqa: S608 - constants
+_TRUNCATED = f"""
+SELECT {KIND}, urls.status, count(*) FROM {UNUSUAL}
+WHERE noted = 1 AND unusual.state = 'archived' AND {TRUNCATED} AND urls.status < 400
+  AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id AND captures.blocked <> '')
 GROUP BY 1, 2
 """  # noqa: S608 - constants
 _HOSTS = """
@@ -228,6 +235,12 @@ def groups(db: Reader) -> Iterator[OutcomeGroup]:
 def blocked(db: Reader) -> list[tuple[str, int, int]]:
     """Return (kind, status, URLs) of the URLs whose last answer was a challenge or block page."""
     return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_BLOCKED)]
+
+
+def truncated(db: Reader) -> list[tuple[str, int, int]]:
+    """Return (kind, status, URLs) of the URLs whose last answer is incomplete, but no error and no block page."""
+    find_unusual(db)
+    return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_TRUNCATED)]
 
 
 def refusing(db: Reader) -> list[RefusingHost]:

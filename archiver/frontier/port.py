@@ -15,8 +15,7 @@ from archiver.policy.limits import UNTAUGHT, ThrottleState
 from archiver.policy.quotas import NO_QUOTAS, HeldBack, Quotas
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 
-# Key of a host, not before, rate, rate limit, concurrency, reason.
-InheritedThrottle = tuple[str, float, float, float, float, str]
+InheritedThrottle = tuple[str, float, float, float, float, str]  # key, not before, rate, its limit, concurrency, reason
 
 
 class EarlierFind(NamedTuple):
@@ -146,6 +145,7 @@ class Selection:
     statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range
     failures: tuple[str, ...] = ()  # words of errors.Failure
     blocked: bool = False  # only those whose last answer was a challenge or block page
+    truncated: bool = False  # only those whose last answer was incomplete
 
 
 class SharedSettings(NamedTuple):

@@ -19,6 +19,7 @@ from typing import Any
 from archiver import url
 from archiver.errors import Failure
 from archiver.frontier.connection import Connection, Reader
+from archiver.frontier.gathered import TRUNCATED
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
@@ -89,7 +90,8 @@ def names_of(key: str) -> tuple[str, str, str]:
 
 def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, list[object]]:
     """Return a query for the next rows behind *after* that *wanted* selects, and its values."""
-    states = MAY_QUEUE_AGAIN if wanted.urls or wanted.statuses or wanted.blocked else WITHOUT_ANSWER
+    answered = wanted.urls or wanted.statuses or wanted.blocked or wanted.truncated
+    states = MAY_QUEUE_AGAIN if answered else WITHOUT_ANSWER
     values: list[object] = [after, json.dumps(states)]
     conditions = []
     if wanted.urls:
@@ -105,6 +107,8 @@ def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tupl
         values.append(json.dumps(list(hosts)))
     if wanted.blocked:
         conditions.append(f"urls.id IN ({LAST_BLOCKED})")
+    if wanted.truncated:
+        conditions.append(TRUNCATED)
     either = ["urls.status BETWEEN ? AND ?"] * len(wanted.statuses)
     values += [bound for span in wanted.statuses for bound in span]
     if wanted.failures:

@@ -11,7 +11,7 @@ from typing import Any
 
 from archiver.frontier import settle
 from archiver.frontier.connection import Reader
-from archiver.frontier.gathered import MISSING
+from archiver.frontier.gathered import MISSING, TRUNCATED
 from archiver.frontier.retry import LAST_BLOCKED, names_of
 from archiver.model import Hop, PatternTally, Robots, State
 
@@ -144,6 +144,7 @@ class UrlFilter:
     statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, as (first, last) of ranges; none: any
     missing: bool = False  # only missing requisites of archived pages
     blocked: bool = False  # only URLs whose last answer is a challenge or block page
+    truncated: bool = False  # only URLs whose last answer is incomplete
 
     def conditions(self) -> tuple[str, list[object]]:
         """Return the filter as SQL and its values."""
@@ -156,6 +157,8 @@ class UrlFilter:
             conditions.append(f"{MISSING} AND above.state = 'archived'")
         if self.blocked:
             conditions.append(f"urls.id IN ({LAST_BLOCKED})")
+        if self.truncated:
+            conditions.append(TRUNCATED)
         return " AND ".join(conditions), values
 
 

@@ -14,7 +14,7 @@ from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.command import archiver
 from fixtures.crawl_in_process import crawl, settings
-from fixtures.rawserver import Answer, RawServer, Route, keep
+from fixtures.rawserver import Answer, End, RawServer, Route, keep
 from fixtures.sites import PIXEL, message, ok, page, redirect, tree
 
 FAST = ("--rate", "0", "--retries", "0", "--probe=off", "-q")
@@ -103,6 +103,40 @@ def test_the_verdict_in_words_and_as_json(tmp_path: Path) -> None:
         assert broken[0] == "url\tstatus\tlinked_from\tfailure"
         assert broken[1] == f"{server.url('/p0')}\t404\t{server.url()}\t"
         assert len(broken) == 10
+
+
+def cut(body: bytes) -> Answer:
+    """An answer that ends before its length."""
+    whole = message("200 OK", body, content_type="text/html").replace(b"Content-Length: ", b"Content-Length: 9")
+    return Answer((whole,), End.CLOSE)
+
+
+def test_pages_that_were_cut_are_no_good_pages_until_they_are_whole(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {"/": ok(page("Home", ["/a", "/b"], ["/a.png"]))}
+    routes |= {"/a": cut(page("A").encode()), "/b": cut(page("B").encode()), "/a.png": cut(PIXEL)}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, "--strict", cwd=tmp_path)
+        assert ran.returncode == ExitCode.TROUBLE, ran.stderr
+        assert "verdict   3 pages: 1 ok, 2 truncated\n" in ran.stderr
+        assert "1 image, style or script: 1 truncated\n" in ran.stderr
+        assert "archiver retry o --truncated && archiver resume o" in ran.stderr
+        listed = archiver("urls", "o", "--truncated", "--why", cwd=tmp_path).stdout
+        assert listed.splitlines() == [
+            f"{server.url(name)}\tarchived: answered 200; cut: disconnect" for name in ("/a", "/b", "/a.png")
+        ]
+        routes |= {"/a": ok(page("A")), "/b": ok(page("B")), "/a.png": ok(PIXEL, "image/gif")}
+        assert "3 URLs queued again" in archiver("retry", "o", "--truncated", cwd=tmp_path).stdout
+        ran = archiver("resume", "o", "-q", cwd=tmp_path)
+    assert "verdict   3 pages: 3 ok\n" in ran.stderr, ran.stderr
+    shown = json.loads(archiver("status", "o", "--json", cwd=tmp_path).stdout)
+    assert shown["verdict"]["pages"] == {
+        "total": 3,
+        "bad": 0,
+        "by_status": {"200": 3},
+        "blocked": {},
+        "truncated": {},
+        "unanswered": {},
+    }
 
 
 def test_strict(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from archiver.frontier.sqlite import SqliteFrontier
 
 LONGEST = 300  # characters of an argument in a message
-FLAGS = {"--held": "held", "--blocked": "blocked"}
+FLAGS = {"--held": "held", "--blocked": "blocked", "--truncated": "truncated"}
 VALUES = {"--host": "hosts", "--status": "statuses", "--failure": "failures"}
 
 
@@ -38,13 +38,14 @@ class RetryRequest:
     statuses: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     blocked: bool = False  # only URLs whose last answer was a challenge or block page
+    truncated: bool = False  # only URLs whose last answer was incomplete
     held: bool = False  # URLs that are suspected to be in a trap
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
         """Return the request that *words* of a command line make; an option has its value in the same word."""
         found: dict[str, tuple[str, ...]] = {}
-        flags = dict[str, bool]()
+        flags = set[str]()
         for word in words:
             option, equals, value = word.partition("=")
             if not word.startswith("--"):
@@ -52,13 +53,14 @@ class RetryRequest:
             elif option in VALUES and equals:
                 found[VALUES[option]] = (*found.get(VALUES[option], ()), value)
             elif word in FLAGS:
-                flags[FLAGS[word]] = True
+                flags.add(FLAGS[word])
             else:
                 known = ", ".join((*(f"{one}=VALUE" for one in VALUES), *FLAGS))
                 raise ConfigError(f"retry: {printable(word, LONGEST)} is not known; write URLs or {known}")
         return cls(
             **{name: found.get(name, ()) for name in ("urls", *VALUES.values())},
             blocked="blocked" in flags,
+            truncated="truncated" in flags,
             held="held" in flags,
         )
 
@@ -89,8 +91,8 @@ def retry(crawl: NamedCrawl, request: RetryRequest, *, who: str = "") -> GivenOr
 def _checked(request: RetryRequest) -> RetryRequest:
     """Return *request* with canonical URLs, which hold no password. Refuse what is wrong whatever the crawl is."""
     if request.held:
-        if request.blocked or request.hosts or request.statuses or request.failures:
-            raise ConfigError("--held cannot be used with --host, --status, --failure or --blocked")
+        if request != RetryRequest(request.urls, held=True):
+            raise ConfigError("--held cannot be used with --host, --status, --failure, --blocked or --truncated")
         return replace(request, urls=tuple(map(_canonical_or_same, request.urls)))
     urls = tuple(text if not has_scheme(text) else canonical_url(text) for text in request.urls)
     for text in urls:
@@ -107,7 +109,7 @@ def _queue(crawl: NamedCrawl, settings: Settings, request: RetryRequest, statuse
         for host in request.hosts:
             if not url_lookup.keys(db, host):
                 raise ConfigError(f"--host {host}: not a host of this crawl; write it like example.org")
-    selection = Selection(urls, request.hosts, statuses, request.failures, request.blocked)
+    selection = Selection(urls, request.hosts, statuses, request.failures, request.blocked, request.truncated)
 
     async def work(frontier: "SqliteFrontier") -> tuple[int, str]:
         number = await frontier.queue_again(selection)

@@ -92,6 +92,8 @@ INSERT INTO temp.failure_figures AS groups SELECT {_ALIKE}, urls.failure, 1 FROM
 ON CONFLICT (alike, failure) DO UPDATE SET urls = groups.urls + 1
 """  # noqa: S608 - constants
 
+TRUNCATED = " OR ".join(f"urls.note LIKE 'cut: {why}%'" for why in ("length", "time", "disconnect"))
+TRUNCATED = f"({TRUNCATED})"  # an answer that is known to be incomplete
 MISSING = (
     "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "
     "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"

@@ -20,6 +20,7 @@ class StatusCounts:
     by_status: tuple[tuple[int, int], ...] = ()  # (last status, URLs)
     blocked: tuple[tuple[int, int], ...] = ()  # challenge and block pages among them
     unanswered: tuple[tuple[str, int], ...] = ()  # (failure, URLs)
+    truncated: tuple[tuple[int, int], ...] = ()  # incomplete ones among `by_status` that are no errors and not blocked
 
     @property
     def total(self) -> int:
@@ -28,7 +29,7 @@ class StatusCounts:
 
     @property
     def bad(self) -> int:
-        """The number without a usable response: errors, challenges, and no response."""
+        """The number without a usable response: errors, challenges, incomplete ones, and no response."""
         return self.total - sum(count for status, count in self._answered() if status < 400)
 
     def format(self, noun: str, nouns: str) -> str:
@@ -39,9 +40,9 @@ class StatusCounts:
         return f"{total}: {', '.join(parts)}" if parts else total
 
     def _answered(self) -> list[tuple[int, int]]:
-        """The statuses of responses that are no known challenges."""
-        blocked = dict(self.blocked)
-        left = ((status, count - blocked.get(status, 0)) for status, count in self.by_status)
+        """The statuses of complete responses that are no known challenges."""
+        others = Counter(dict(self.blocked)) + Counter(dict(self.truncated))
+        left = ((status, count - others[status]) for status, count in self.by_status)
         return [(status, count) for status, count in left if count > 0]
 
     def _answers(self) -> Iterator[str]:
@@ -54,6 +55,8 @@ class StatusCounts:
         if self.blocked:
             count = sum(count for _, count in self.blocked)
             yield f"{humanize.count(count, 'challenge or block page')} ({listed(self.blocked)})"
+        if self.truncated:
+            yield f"{sum(count for _, count in self.truncated)} truncated"
         for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
             ending = "s" if name.endswith("error") else "es" if name.endswith("status") else ""
             noun = name + (ending if statuses.total() > 1 else "")
@@ -66,6 +69,7 @@ class StatusCounts:
             "bad": self.bad,
             "by_status": {str(status): count for status, count in self.by_status},
             "blocked": {str(status): count for status, count in self.blocked},
+            "truncated": {str(status): count for status, count in self.truncated},
             "unanswered": dict(self.unanswered),
         }
 
@@ -73,16 +77,23 @@ class StatusCounts:
 NOTHING = StatusCounts()
 
 
-def counts_of(kind: str, groups: Iterable[OutcomeGroup], blocked: Iterable[tuple[str, int, int]]) -> StatusCounts:
-    """Return the counts of the URLs of one *kind*; *blocked*: kind, status and number of challenge pages."""
+Share = tuple[str, int, int]  # kind, status and number of URLs
+
+
+def counts_of(
+    kind: str, groups: Iterable[OutcomeGroup], blocked: Iterable[Share], truncated: Iterable[Share]
+) -> StatusCounts:
+    """Return the counts of the URLs of one *kind*; *blocked*: challenge pages; *truncated*: incomplete responses."""
     answered, unanswered = Counter[int](), Counter[str]()
     for each in groups:
         if each.kind == kind and each.state == "archived":
             answered[each.status] += each.urls
         elif each.kind == kind and each.state == "failed":
             unanswered[each.failure] += each.urls
-    challenges = tuple((status, urls) for one, status, urls in blocked if one == kind)
-    return StatusCounts(tuple(sorted(answered.items())), challenges, tuple(unanswered.most_common()))
+    challenges, cut = (
+        tuple((status, urls) for one, status, urls in part if one == kind) for part in (blocked, truncated)
+    )
+    return StatusCounts(tuple(sorted(answered.items())), challenges, tuple(unanswered.most_common()), cut)
 
 
 def _class(status: int) -> str:

@@ -119,12 +119,12 @@ NO_VERDICT = Verdict()
 
 def read_verdict(db: Reader, seeds: Iterable[SeedAccount], quotas: Quotas = NO_QUOTAS) -> Verdict:
     """Return the verdict on the crawl in *db*, with its *seeds*; *quotas* know which hosts a person has blocked."""
-    groups, blocked = list(outcomes.groups(db)), outcomes.blocked(db)
+    groups, blocked, cut = list(outcomes.groups(db)), outcomes.blocked(db), outcomes.truncated(db)
     forbidden = sum(each.urls for each in groups if each.failure == "robots" and each.state == "excluded")
     unchanged = sum(each.urls for each in groups if each.failure == Failure.UNCHANGED and each.state == "excluded")
     return Verdict(
-        pages=counts_of("page", groups, blocked),
-        requisites=counts_of("requisite", groups, blocked),
+        pages=counts_of("page", groups, blocked, cut),
+        requisites=counts_of("requisite", groups, blocked, cut),
         waiting=sum(each.urls for each in groups if each.state == "waiting" and each.kind != "rules"),
         forbidden=forbidden,
         forbidden_example=outcomes.example(db, "robots") if forbidden else "",
@@ -153,19 +153,12 @@ def _excluded(db: Reader) -> tuple[tuple[str, int], ...]:
 
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
-    pages = verdict.pages
-    which = "", ""  # for block pages, the finding about their host has the command
-    if pages.bad > sum(count for _, count in pages.blocked):
-        which = "archiver urls DIR --status 4xx,5xx --why", "which URLs, and why"
-    if pages.unanswered and pages.bad == sum(count for _, count in pages.unanswered):
-        which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
-    yield Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
+    yield _pages(verdict.pages)
     yield from _requisites(verdict)
     yield from _seeds(verdict)
     for seed, target, why in verdict.redirected[:MAX_SEEDS]:
-        yield Finding(
-            "seeds", f"{_named(verdict, seed)} redirects to {printable(target)}: {printable(why)}", trouble=True
-        )
+        words = f"{_named(verdict, seed)} redirects to {printable(target)}: {printable(why)}"
+        yield Finding("seeds", words, trouble=True)
     yield from _hosts(verdict)
     if verdict.forbidden:
         such = f", such as {_short(verdict.forbidden_example)}"
@@ -195,6 +188,21 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
     if waiting > 0 and verdict.run is not None and verdict.run.ended and not verdict.paused:
         message = humanize.count(waiting, "URL is waiting", "URLs are waiting")
         yield Finding("waiting", message, resume_command(verdict.run), "continue")
+
+
+def _pages(pages: StatusCounts) -> Finding:
+    """Return how the pages were answered, and the command for what is most wrong."""
+    blocked, cut, silent = (sum(n for _, n in part) for part in (pages.blocked, pages.truncated, pages.unanswered))
+    which = "", ""  # for block pages, the finding about their host has the command
+    if pages.bad and pages.bad == silent:
+        which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
+    elif pages.bad and pages.bad == cut:
+        which = "archiver retry DIR --truncated && archiver resume DIR", "fetch incomplete ones again"
+    elif pages.bad > blocked + cut:
+        which = "archiver urls DIR --status 4xx,5xx --why", "which URLs, and why"
+    elif cut:
+        which = "archiver urls DIR --truncated --why", "which URLs, and why"
+    return Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
 
 
 def _hooks(refused: Examples, failed: Examples) -> Iterator[Finding]:
