@@ -120,6 +120,8 @@ def test_pages_that_were_cut_are_no_good_pages_until_they_are_whole(tmp_path: Pa
         assert "verdict   3 pages: 1 ok, 2 truncated\n" in ran.stderr
         assert "1 image, style or script: 1 truncated\n" in ran.stderr
         assert "archiver retry o --truncated && archiver resume o" in ran.stderr
+        told = archiver("report", "o", cwd=tmp_path).stdout
+        assert told.startswith("result    Finished, but 2 pages are truncated.\n")
         listed = archiver("urls", "o", "--truncated", "--why", cwd=tmp_path).stdout
         assert listed.splitlines() == [
             f"{server.url(name)}\tarchived: answered 200; cut: disconnect" for name in ("/a", "/b", "/a.png")

@@ -147,7 +147,7 @@ def exit_codes_page() -> str:
         "them.",
         "",
         "**8** replaces 0 when you set `--strict` and a seed failed, a page of the site answered 4xx or 5xx or not at",
-        "all, a site refused us, or URLs are held as a suspected trap.",
+        "all or was truncated, a site refused us, or URLs are held as a suspected trap.",
         "",
         "`archiver status DIR --check` exits with **0** if a process of this machine runs the crawl, **4** if none",
         "does, and **7** if it hangs. A crawl that waits or is paused runs.",

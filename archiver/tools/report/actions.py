@@ -87,8 +87,11 @@ def _joined(before: str, parts: Sequence[str]) -> str:
 def _missing(verdict: Verdict, failed: int, seeds: int) -> Iterator[str]:
     if failed:
         yield f"{failed} of {count(seeds, 'seed')} failed"
-    if bad := verdict.pages.bad:
+    cut = sum(number for _, number in verdict.pages.truncated)
+    if bad := verdict.pages.bad - cut:
         yield f"{bad} of {count(verdict.pages.total, 'page')} gave no usable answer"
+    if cut:
+        yield count(cut, "page is truncated", "pages are truncated")
     if verdict.missing.count:
         yield count(
             verdict.missing.count, "image, style or script is missing", "images, styles and scripts are missing"
