@@ -194,8 +194,8 @@ COMMAND = define_command(
 
     Prints date, status, media type, size and URL of each capture, sorted by index key and date: all captures, those
     of one URL, of all URLs that start with PREFIX, or of DOMAIN and all hosts below it. The size is that of the
-    record in the WARC file; the type of a revisit is warc/revisit. The language of a variant follows its URL. Prints
-    the number of captures to stderr, and other machines of the crawl, which have captures of their own. Changes
+    record in the WARC file; the type of a revisit is warc/revisit. The language of a variant follows its URL. Stderr
+    says how many captures there are, and which other machines of the crawl have captures of their own. Changes
     nothing; works while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
     """,
     [
