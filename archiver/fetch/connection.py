@@ -161,7 +161,8 @@ class ConnectionPool:
         loop = self._loop = asyncio.get_running_loop()
         self.awake = AwakeClock(loop)
         self.pauses = SharedTimers(loop)
-        self.idle = IdleConnections(loop, most_idle(common.limits, allowed()))
+        files = allowed()
+        self.idle = IdleConnections(loop, lambda: most_idle(timeouts.settings.common.limits, files))
         self.last_activity = float("-inf")  # `time.monotonic()` of the last network activity
         lookups = lookups or Lookups()
         system = SystemResolver(lookups)

@@ -273,10 +273,11 @@ class Wire:
 class IdleConnections:
     """Idle connections by origin: the newest is used first, the oldest closed first. Close it.
 
-    There are at most *most*, of which each takes a descriptor, and less if they would take too much memory.
+    There are at most so many as *most* returns, of which each takes a descriptor, and less if they would take too much
+    memory.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: float = math.inf) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: Callable[[], float] = lambda: math.inf) -> None:
         self._loop = loop
         self._most = most
         self._since: OrderedDict[Wire, tuple[str, float]] = OrderedDict()  # the longest idle first, as …
@@ -293,7 +294,8 @@ class IdleConnections:
         self._since[connection] = origin, self._loop.time()
         self._stacks.setdefault(origin, []).append(connection)
         self._cost += _cost(connection)
-        while len(self._since) > self._most or self._cost > MOST_IDLE * PLAIN_FOR_TLS:
+        most = self._most()
+        while len(self._since) > most or self._cost > MOST_IDLE * PLAIN_FOR_TLS:
             self._close_oldest()
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE, self._expire)

@@ -97,7 +97,8 @@ def test_connections_that_are_idle_too_long_are_closed(clock: Clock) -> None:
 
 
 def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock) -> None:
-    waiting = IdleConnections(clock.loop, 3)
+    most = 3.0
+    waiting = IdleConnections(clock.loop, lambda: most)
     kept = [Kept() for _ in range(6)]
     for number, each in enumerate(kept):
         waiting.put(f"http://{number % 2}", each)
@@ -105,6 +106,11 @@ def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock) -> 
     waiting.drop("http://1")
     assert [each.shut for each in kept[3:]] == [True, False, True]
     assert waiting.take("http://0") is kept[4]
+    most = 1.0  # a person lets more requests run at once
+    more = [Kept(), Kept()]
+    waiting.put("http://1", more[0])
+    waiting.put("http://1", more[1])
+    assert [each.shut for each in more] == [True, False]
     waiting.close()
 
 
