@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,12 @@ MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file has some kilobytes, wi
 
 def read_settings(path: Path) -> dict[str, Any]:
     """Return the values in the settings file *path*."""
-    return toml.parse(settings_text(path), str(path))
+    return dict(_parsed(settings_text(path), str(path)))
+
+
+@lru_cache(maxsize=1)  # the end of a crawl reads its crawl.toml several times, perhaps with very many seeds
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    return toml.parse(text, name)
 
 
 def seed_descriptions(layout: Layout) -> dict[str, SeedAbout]:

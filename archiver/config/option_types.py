@@ -156,6 +156,7 @@ def _text(given: Any) -> str:
 
 
 LONGEST_PATTERN = 100_000  # characters; to compile that many takes half a second, and longer ones take minutes
+MOST_PATTERNS = 1_000_000  # characters of all patterns of a crawl, which take about five seconds
 
 
 def _pattern(given: Any) -> str:

@@ -9,11 +9,12 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import Field
 from difflib import get_close_matches
+from itertools import chain
 from textwrap import wrap
 from typing import Any
 
 from archiver.config import host_rules, logins, seeds
-from archiver.config.option_types import OptionType
+from archiver.config.option_types import MOST_PATTERNS, OptionType
 from archiver.config.settings import TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
 
@@ -36,6 +37,8 @@ _EXAMPLES = {
 MAX_SHOWN = 60  # characters of an unknown key in a message, which is one line
 _COMMENT_WIDTH = 100
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
+_PATTERNS = frozenset(("include", "exclude", "logged-out"))  # keys whose values are patterns, in tables too
+_SHORT_FORM = re.compile(rf"\s(?:{'|'.join(sorted(_PATTERNS))})=")  # a table on one line
 _PLAIN = re.compile(r"[ !#-\[\]-~]*+")  # ASCII in which nothing is to be escaped
 
 
@@ -57,8 +60,10 @@ def parse(text: str, name: str) -> dict[str, Any]:
         raise ConfigError(_syntax_fault(text, name, error)) from None
     known = {key_of(entry): entry for _, entry in every_setting()}
     values: dict[str, Any] = {}
+    patterns = 0
     for key, given in document.items():
         try:
+            patterns = _more_patterns(key, given, patterns)
             if key == SEEDS:
                 values[SEEDS] = tuple(dict.fromkeys(_listed(SEEDS, given, _SEEDS_KIND)))
             else:
@@ -78,9 +83,10 @@ def render(settings: Settings) -> str:
         "",
         f"{SEEDS} = {toml_value(list(settings.seeds))}",
     ]
-    chapter = None
+    chapter, patterns = None, 0
     for name, entry in every_setting():
         part = getattr(settings, name)
+        patterns = _more_patterns(key_of(entry), plain_value(getattr(part, entry.name), entry), patterns)
         if name != chapter:
             chapter = name
             lines += ["", f"# -- {TITLES[name]}. {type(part).__doc__} --"]
@@ -95,6 +101,33 @@ def render(settings: Settings) -> str:
                 table = TABLES[key_of(entry)](value)
                 lines += ["", f"[[{key_of(entry)}]]", *(f"{key} = {toml_value(one)}" for key, one in table.items())]
     return "\n".join(lines) + "\n"
+
+
+def _more_patterns(key: str, given: Any, before: int) -> int:
+    """Return the characters of all patterns: so many *before*, and those in *given*, the TOML value of *key*.
+
+    Raises `ConfigError` if it would take very long to read them. No one checks each link against so many.
+    """
+    total = before + _pattern_length(key, given)
+    if total > MOST_PATTERNS:
+        raise ConfigError(
+            f"{key}: with these, the patterns of the crawl have {total} characters, and {MOST_PATTERNS} is the most; "
+            "leave some out, or write one pattern for many"
+        )
+    return total
+
+
+def _pattern_length(key: str, given: Any) -> int:
+    """Return the characters of the patterns in *given*: in a list of them, or in tables that may have some."""
+    length = 0
+    for one in given if isinstance(given, list) else ():
+        if isinstance(one, str) and (key in _PATTERNS or (key in TABLES and _SHORT_FORM.search(one))):
+            length += len(one)
+        elif isinstance(one, dict):
+            inside = (value for name, value in one.items() if name in _PATTERNS)
+            lists = (value if isinstance(value, list) else [value] for value in inside)
+            length += sum(len(each) for each in chain.from_iterable(lists) if isinstance(each, str))
+    return length
 
 
 def plain_value(value: Any, entry: Field[Any]) -> Any:

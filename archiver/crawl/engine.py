@@ -189,7 +189,7 @@ class Crawl:
             self._dispatcher.added(hosts)
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
-        room = self._requests.newcomers()  # worked out once, because it looks at all requests
+        room = self._requests.newcomers()
         while not self._stop and self._earliest() <= now and (claim := self._schedule.pick(now, room)) is not None:
             room -= not self._schedule.host(claim.host).proven
             refused = self._dispatcher.refusal(claim)

@@ -57,6 +57,7 @@ class ActiveRequest:
     at_gate: bool = False  # it waits for its turn, so the host is not slow
     unsent: bool = True
     slow: bool = False
+    kept_out: bool = False  # it is slow, and counts because there was no room for one more slow one
     begun: bool = False  # its task runs
     login: ConnectionLogin = field(default_factory=ConnectionLogin)  # of the connection it was sent on
 
@@ -77,6 +78,48 @@ class RequestLimits:
 
 class _Held(Exception):  # noqa: N818  an answer of the gate, not an error
     """The request must not start after all; its URL stays where it is."""
+
+
+class CountedRequests:
+    """The requests that count: all but the slow ones. Hosts are proven or not; the number of both changes at once."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self.active: dict[Task, ActiveRequest] = {}
+        self._of: Counter[int] = Counter()  # by host
+        self._unproven_hosts: set[int] = set()
+        self.unproven = 0  # requests to hosts that have not answered quickly yet
+
+    def add(self, task: Task, request: ActiveRequest) -> None:
+        """Count *request*, which *task* makes."""
+        host = request.host
+        if host not in self._of and not self._schedule.host(host).proven:
+            self._unproven_hosts.add(host)
+        self.active[task] = request
+        self._of[host] += 1
+        self.unproven += host in self._unproven_hosts
+
+    def remove(self, task: Task) -> None:
+        """Do not count the request of *task* any more, if it counts."""
+        request = self.active.pop(task, None)
+        if request is None:
+            return
+        host = request.host
+        self.unproven -= host in self._unproven_hosts
+        self._of[host] -= 1
+        if not self._of[host]:
+            del self._of[host]
+            self._unproven_hosts.discard(host)
+
+    def prove(self, host: int, *, proven: bool) -> None:
+        """Note whether *host* answers quickly."""
+        self._schedule.host(host).proven = proven
+        if proven and host in self._unproven_hosts:
+            self._unproven_hosts.remove(host)
+            self.unproven -= self._of[host]
+        elif not proven and host in self._of and host not in self._unproven_hosts:
+            self._unproven_hosts.add(host)
+            self.unproven += self._of[host]
 
 
 class Requests:
@@ -100,7 +143,7 @@ class Requests:
         self._lowered = float("-inf")  # … as was seen then
         self._most_slow = most.slow
         self._under_way: dict[Task, ActiveRequest] = {}
-        self._counted: dict[Task, ActiveRequest] = {}  # those that are not slow: few beside all
+        self._counted = CountedRequests(schedule)
         self._slow = 0
         self._slow_of: Counter[int] = Counter()  # by host
         self._looked = 0.0
@@ -123,30 +166,32 @@ class Requests:
         """Return how many more requests may go to hosts that have not answered quickly yet; infinity: any number."""
         if self._slow < min(self._most, self._most_slow) / 2:
             return math.inf
-        unproven = sum(not self._schedule.host(each.host).proven for each in self._counted.values())
-        return max(1, self._most // 2) - unproven
+        return max(1, self._most // 2) - self._counted.unproven
 
     def look(self, now: float) -> bool:
         """Find the requests that are slow; return True if that makes room for others."""
         if now < self._looked + WATCH_EVERY:
             return False
         self._looked, before = now, self._slow
-        for task, each in tuple(self._counted.items()):
+        for task, each in tuple(self._counted.active.items()):
             if not each.begun or each.at_gate or now < each.since + SLOW_AFTER:
                 continue
+            if each.kept_out and self._slow >= self._most_slow:
+                continue  # thousands may be: nothing has changed for them
             received = self._fetcher.progress(task).received
             if received - each.received < QUICK * (now - each.since):
                 self._set_slow(task, each)
             else:
-                each.since, each.received = now, received
+                each.since, each.received, each.kept_out = now, received, False
         return self._slow > before
 
     def _set_slow(self, task: Task, each: ActiveRequest) -> None:
         """Stop counting a request, if there is room for one more slow one."""
-        self._schedule.host(each.host).proven = False
+        self._counted.prove(each.host, proven=False)
+        each.kept_out = True
         if self._slow < self._most_slow and self._slow_of[each.host] < max(1, self._most_slow // SHARE):
             each.slow = True
-            del self._counted[task]
+            self._counted.remove(task)
             self._slow += 1
             self._slow_of[each.host] += 1
 
@@ -165,9 +210,13 @@ class Requests:
 
     def expect(self, task: Task, claim: Claim) -> None:
         """Count *task*, which will make the request for *claim*, from now on: it runs only when others pause."""
-        here = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0)
-        self._under_way[task] = self._counted[task] = here
+        self._expected(task, claim)
         task.add_done_callback(self._forget)
+
+    def _expected(self, task: Task, claim: Claim) -> ActiveRequest:
+        here = self._under_way[task] = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0)
+        self._counted.add(task, here)
+        return here
 
     async def make(self, claim: Claim) -> Visited | None:
         """Make the request for *claim*; return None if it was held back or cut off, so that its URL stays queued."""
@@ -188,8 +237,10 @@ class Requests:
     def _entered(self, claim: Claim) -> Iterator[tuple[Task, ActiveRequest]]:
         task = asyncio.current_task()
         assert task is not None
-        here = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0, begun=True)
-        self._under_way[task] = self._counted[task] = here
+        here = self._under_way.get(task)
+        if here is None:
+            here = self._expected(task, claim)
+        here.begun, here.since = True, self._clock.now()
         try:
             yield task, here
         finally:
@@ -202,7 +253,7 @@ class Requests:
 
     def _forget(self, task: Task) -> None:
         self._under_way.pop(task, None)
-        self._counted.pop(task, None)
+        self._counted.remove(task)
 
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self._earlier is not None and (left_out := await self._earlier.left_out(claim, self._clock.now())):
@@ -222,7 +273,7 @@ class Requests:
         if claim.ask is not None:
             exchange = replace(exchange, notes=(*exchange.notes, *claim.ask.notes(exchange.request)))
         if not here.slow:
-            self._schedule.host(claim.host).proven = True
+            self._counted.prove(claim.host, proven=True)
         exchange = self._session.answered(sent, exchange, here.login)
         cookies = self._session.received(sent, exchange)
         unmodified = stored if exchange.framing.status == NOT_MODIFIED else None

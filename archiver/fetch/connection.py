@@ -23,7 +23,7 @@ from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos
 
 from archiver import url
 from archiver.clock import AwakeClock, SharedTimers
-from archiver.config.settings import Settings, SettingsByHost
+from archiver.config.settings import LimitSettings, Settings, SettingsByHost
 from archiver.errors import Failure, FetchError, ShortageError
 from archiver.fetch.connection_errors import UnresolvedError, translated
 from archiver.fetch.dns import (
@@ -39,13 +39,14 @@ from archiver.fetch.network import GivenAddresses, LocalEnd, LocalEnds, Timeouts
 from archiver.fetch.private_networks import AddressGuard, spelled_address
 from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
 from archiver.fetch.tls import TlsContexts
-from archiver.fetch.wire import UNVERIFIED, IdleConnections, Wire, is_cut_off
+from archiver.fetch.wire import MOST_IDLE, UNVERIFIED, IdleConnections, Wire, is_cut_off
 from archiver.storage import allowed
 
 UNCLOSED = "the TLS connection ended without close_notify, so the response may be incomplete"
 TIMER_TOLERANCE = 0.5  # seconds by which timers may be early
 CLOSE_TIMEOUT = 1.0  # seconds for aborted connections to report that they are closed; usually at once
-IDLE_SHARE = 4  # idle connections get one file descriptor in this many
+IDLE_SHARE = 4  # idle connections get one file descriptor in this many …
+SPARE = 2048  # … or all but so many, if more are left beside those of all requests at once
 MAX_TUNNELS = 4  # addresses of a host that are tried through a proxy, one after the other
 MAX_KNOWN = 4096  # origins with remembered state
 
@@ -160,7 +161,8 @@ class ConnectionPool:
         loop = self._loop = asyncio.get_running_loop()
         self.awake = AwakeClock(loop)
         self.pauses = SharedTimers(loop)
-        self.idle = IdleConnections(loop, allowed() / IDLE_SHARE)
+        files = allowed()
+        self.idle = IdleConnections(loop, lambda: most_idle(timeouts.settings.common.limits, files))
         self.last_activity = float("-inf")  # `time.monotonic()` of the last network activity
         lookups = lookups or Lookups()
         system = SystemResolver(lookups)
@@ -375,6 +377,15 @@ class ConnectionPool:
     def _context(self, origin: str) -> ssl.SSLContext | None:
         """Return the TLS context for *origin*; None without TLS."""
         return self._tls.of(origin, verified=origin not in self._unverified)
+
+
+def most_idle(limits: LimitSettings, files: float) -> float:
+    """Return how many connections may be idle in a crawl that may open so many *files*.
+
+    Among thousands of hosts, a connection waits while its robots.txt is stored and all other hosts get their turn.
+    """
+    slow = min(limits.slow_concurrency, files / IDLE_SHARE)
+    return max(min(MOST_IDLE, files / IDLE_SHARE), files - limits.concurrency - slow - SPARE)
 
 
 def _place(origin: str) -> tuple[str, int]:

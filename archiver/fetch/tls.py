@@ -229,3 +229,30 @@ def _text(path: str, key: str) -> str:
     if len(data) > LARGEST:
         raise ConfigError(f"{key} {path} has more than {LARGEST >> 20} MB; name a PEM file")
     return data.decode("ascii", "replace")
+
+
+# OpenSSL uses IANA names for TLS 1.3 suites, and its own for earlier ones. WARC-Cipher-Suite takes those of IANA.
+_KEY_EXCHANGE = {"ECDHE-ECDSA": "ECDHE_ECDSA", "ECDHE-RSA": "ECDHE_RSA", "DHE-RSA": "DHE_RSA", "DHE-DSS": "DHE_DSS"}
+_BULK = {
+    "AES128-GCM-SHA256": "AES_128_GCM_SHA256",
+    "AES256-GCM-SHA384": "AES_256_GCM_SHA384",
+    "CHACHA20-POLY1305": "CHACHA20_POLY1305_SHA256",
+    "AES128-SHA256": "AES_128_CBC_SHA256",
+    "AES256-SHA384": "AES_256_CBC_SHA384",
+    "AES256-SHA256": "AES_256_CBC_SHA256",
+    "AES128-SHA": "AES_128_CBC_SHA",
+    "AES256-SHA": "AES_256_CBC_SHA",
+    "AES128-CCM": "AES_128_CCM",
+    "AES256-CCM": "AES_256_CCM",
+}
+
+
+def iana_cipher(name: str) -> str:
+    """Return the IANA name of OpenSSL's cipher suite *name*; *name* itself if no rule applies."""
+    if name.startswith("TLS_"):
+        return name
+    exchange = next((key for key in _KEY_EXCHANGE if name.startswith(key + "-")), None)
+    bulk = name[len(exchange) + 1 :] if exchange else name
+    if bulk not in _BULK:
+        return name
+    return f"TLS_{_KEY_EXCHANGE[exchange] if exchange else 'RSA'}_WITH_{_BULK[bulk]}"

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from archiver.fetch.tls import iana_cipher
 from archiver.http.auth import ConnectionLogin
 from archiver.model import Peer
 
@@ -25,7 +26,8 @@ UNVERIFIED = "tls-unverified"  # note: the certificate of the server is not vali
 HIGH_WATER = 512 << 10  # bytes buffered for a slow reader before reading pauses
 TOLERANCE = 0.01  # seconds by which our timers may be early
 IDLE = 15.0  # seconds until an idle connection is closed; servers commonly close theirs after 5 to 75
-MOST_IDLE = 1024  # connections; each takes a descriptor, with TLS also some 50 KB
+MOST_IDLE = 1024  # connections with TLS, which take some 50 KB each …
+PLAIN_FOR_TLS = 8  # … or so many times as many without
 
 
 class Wire:
@@ -269,13 +271,18 @@ class Wire:
 
 
 class IdleConnections:
-    """Idle connections by origin, at most *most*: the newest is used first, the oldest closed first. Close it."""
+    """Idle connections by origin: the newest is used first, the oldest closed first. Close it.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: float = math.inf) -> None:
+    There are at most so many as *most* returns, of which each takes a descriptor, and less if they would take too much
+    memory.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: Callable[[], float] = lambda: math.inf) -> None:
         self._loop = loop
         self._most = most
         self._since: OrderedDict[Wire, tuple[str, float]] = OrderedDict()  # the longest idle first, as …
         self._stacks: dict[str, list[Wire]] = {}  # … in each of these
+        self._cost = 0  # of them all, in plain connections
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -286,7 +293,9 @@ class IdleConnections:
         """Add *connection* to *origin*."""
         self._since[connection] = origin, self._loop.time()
         self._stacks.setdefault(origin, []).append(connection)
-        if len(self._since) > min(self._most, MOST_IDLE):
+        self._cost += _cost(connection)
+        most = self._most()
+        while len(self._since) > most or self._cost > MOST_IDLE * PLAIN_FOR_TLS:
             self._close_oldest()
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE, self._expire)
@@ -305,6 +314,7 @@ class IdleConnections:
         if not stack:
             del self._stacks[origin]
         del self._since[connection]
+        self._cost -= _cost(connection)
         return connection
 
     def drop(self, origin: str) -> None:
@@ -327,6 +337,7 @@ class IdleConnections:
         del stack[0]
         if not stack:
             del self._stacks[origin]
+        self._cost -= _cost(connection)
         connection.close()
 
     def _expire(self) -> None:
@@ -340,31 +351,9 @@ class IdleConnections:
             self._close_oldest()
 
 
-# OpenSSL uses IANA names for TLS 1.3 suites, and its own for earlier ones. WARC-Cipher-Suite takes those of IANA.
-_KEY_EXCHANGE = {"ECDHE-ECDSA": "ECDHE_ECDSA", "ECDHE-RSA": "ECDHE_RSA", "DHE-RSA": "DHE_RSA", "DHE-DSS": "DHE_DSS"}
-_BULK = {
-    "AES128-GCM-SHA256": "AES_128_GCM_SHA256",
-    "AES256-GCM-SHA384": "AES_256_GCM_SHA384",
-    "CHACHA20-POLY1305": "CHACHA20_POLY1305_SHA256",
-    "AES128-SHA256": "AES_128_CBC_SHA256",
-    "AES256-SHA384": "AES_256_CBC_SHA384",
-    "AES256-SHA256": "AES_256_CBC_SHA256",
-    "AES128-SHA": "AES_128_CBC_SHA",
-    "AES256-SHA": "AES_256_CBC_SHA",
-    "AES128-CCM": "AES_128_CCM",
-    "AES256-CCM": "AES_256_CCM",
-}
-
-
-def iana_cipher(name: str) -> str:
-    """Return the IANA name of OpenSSL's cipher suite *name*; *name* itself if no rule applies."""
-    if name.startswith("TLS_"):
-        return name
-    exchange = next((key for key in _KEY_EXCHANGE if name.startswith(key + "-")), None)
-    bulk = name[len(exchange) + 1 :] if exchange else name
-    if bulk not in _BULK:
-        return name
-    return f"TLS_{_KEY_EXCHANGE[exchange] if exchange else 'RSA'}_WITH_{_BULK[bulk]}"
+def _cost(connection: Wire) -> int:
+    """Return how many plain connections take as much memory as *connection*."""
+    return 1 if connection.peer.tls is None else PLAIN_FOR_TLS
 
 
 def is_cut_off(transport: asyncio.BaseTransport | None) -> bool:

@@ -202,7 +202,8 @@ WITH rules AS (
     SELECT host, count(*) AS robots FROM {UNUSUAL}
     WHERE unusual.state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
-    SELECT {ANSWER_HOST} AS host, sum(captures) AS captures, sum(received) AS received, sum(duration) AS duration,
+    SELECT CAST({ANSWER_HOST} AS BIGINT) AS host,  -- SQLite makes no index of a number whose type it does not know
+           sum(captures) AS captures, sum(received) AS received, sum(duration) AS duration,
            sum(captures) FILTER (WHERE {ANSWER_REVISIT} = {IDENTICAL}) AS identical,
            sum(received) FILTER (WHERE {ANSWER_REVISIT} = {IDENTICAL}) AS identical_bytes,
            sum(captures) FILTER (WHERE {ANSWER_REVISIT} = {UNMODIFIED}) AS unmodified,

@@ -213,13 +213,14 @@ def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
     return count
 
 
-# If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: ids of
-# hosts that have used up their quotas, now, now.
+# If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. If its first URLs are for later
+# the index of those shows whether all are. Given: ids of hosts that have used up their quotas, now, now, now.
 HAS_DUE = """
 CASE WHEN hosts.id NOT IN (SELECT value FROM json_each(?)) AND hosts.paused = 0
-THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
-ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?
-             AND urls.priority < 0) END
+THEN EXISTS (SELECT 1 FROM (SELECT due FROM urls WHERE host = hosts.id AND state = 'waiting' LIMIT 64) f WHERE due <= ?)
+     OR EXISTS (SELECT 1 FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0 AND due <= ?)
+     OR hosts.waiting > (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
+ELSE EXISTS (SELECT 1 FROM urls WHERE host = hosts.id AND state = 'waiting' AND due <= ? AND priority < 0) END
 """
 COSTS_OF = "SELECT id, key, visited, received FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
 COSTS = "SELECT key, visited, received, waiting FROM hosts WHERE waiting > 0"
@@ -317,8 +318,7 @@ def due_hosts(
     others = (row for row in _may_be_due(db, MAY_BE_DUE.format(free=free), values) if row not in among)
     while len(found) < most and (next_ones := list(islice(others, min(most, 1000)))):
         ids, spent = _permitted(db, next_ones, quotas)
-        some = (json.dumps(ids), json.dumps(spent), now, now, most - len(found))
-        found += map(_host, db.rows(DUE, some))
+        found += map(_host, db.rows(DUE, (json.dumps(ids), json.dumps(spent), now, now, now, most - len(found))))
     return found
 
 

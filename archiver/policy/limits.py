@@ -63,6 +63,7 @@ class RateLimiter:
         """Limit to *rate* from the next start on. The latest starts count, so none comes too early."""
         self._window = rate.interval + max(rate.interval * SLACK, LEAST_SLACK) if rate.starts else 0.0
         self._step = self._window / rate.starts if rate.starts else 0.0
+        self._find_gap()
         self._starts = deque(self._starts, rate.starts or 1)
         self._beat = max(self._beat, self.last_start - self._step / 2)
 
@@ -79,7 +80,10 @@ class RateLimiter:
     @property
     def gap(self) -> float:
         """Seconds from one start to the next; 0 without a limit."""
-        return max(self._step, self._delay, self._learned)
+        return self._gap
+
+    def _find_gap(self) -> None:
+        self._gap = max(self._step, self._delay, self._learned)
 
     def limit_to(self, rate: float) -> None:
         """Permit at most *rate* starts a second from now on, if that is less than before (infinity: no limit).
@@ -87,10 +91,12 @@ class RateLimiter:
         The distance to the latest start counts too, so a lowered rate never lets two requests through together.
         """
         self._learned = 1 / rate
+        self._find_gap()
 
     def slow_down(self, delay: float) -> None:
         """Keep at least *delay* seconds between two starts (Crawl-delay), the latest one included."""
         self._delay = max(self._delay, delay)
+        self._find_gap()
 
     def next(self, now: float) -> float:
         """Return when a request may start, not before *now*."""

@@ -55,6 +55,7 @@ class Quotas:
 
     def __init__(self, settings: SettingsByHost) -> None:
         self._settings = settings
+        self._latest = settings.common, _allowance(settings.common)  # as a rule that of all hosts
 
     @property
     def any(self) -> bool:
@@ -69,12 +70,21 @@ class Quotas:
     def of(self, origin: str) -> Allowance:
         """Return the quota of the host *origin* (scheme and authority)."""
         settings = self._settings.of(origin)
-        allowance = Allowance.of(settings.limits, self.block(origin))
-        return replace(allowance, ignores_robots=True) if settings.politeness.robots == "ignore" else allowance
+        known, allowance = self._latest
+        if settings is not known:
+            allowance = _allowance(settings)
+            self._latest = settings, allowance
+        block = self.block(origin)
+        return replace(allowance, block=block) if block else allowance
 
     def block(self, origin: str) -> str:
         """Return the pattern by which a person has blocked the host *origin*; "" if no one did."""
         return next((each for each in self._settings.common.politeness.block if covers(each, origin)), "")
+
+
+def _allowance(settings: Settings) -> Allowance:
+    """Return the quota in *settings* of a host that no one has blocked."""
+    return replace(Allowance.of(settings.limits), ignores_robots=settings.politeness.robots == "ignore")
 
 
 NO_QUOTAS = Quotas(SettingsByHost(Settings()))

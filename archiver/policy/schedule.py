@@ -391,8 +391,7 @@ class Schedule:
     def _wake_group(self, now: float, *groups: PolitenessGroup) -> None:
         """Note when to look at the first of the hosts that wait for each of *groups*."""
         for group in groups:
-            first, opens = group.first(self._hosts), group.opens(now)
-            if first is None or opens == NEVER:
+            if (first := group.first(self._hosts)) is None or (opens := group.opens(now)) == NEVER:
                 continue
             entry = (opens, *first)
             if group.noted is None or entry < group.noted:

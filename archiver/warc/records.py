@@ -207,7 +207,7 @@ def profile_of(record: Record) -> Profile | None:
     return Profile.NOT_MODIFIED if word == Profile.NOT_MODIFIED else Profile.IDENTICAL
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 14)  # a host is visited again when thousands of others were
 def _ip_field(ip: str) -> str:
     return f"WARC-IP-Address: {ip_address(ip)}\r\n"
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from archiver.cli.config import seeds
 from archiver.collection.settings_file import read_settings
 from archiver.config.seeds import SeedAbout, descriptions
+from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.archives import states
 from fixtures.command import archiver
@@ -33,6 +35,17 @@ def test_a_sitemap_names_the_seeds(tmp_path: Path, way: str) -> None:
         pages = [target for target in server.log.targets() if target != "/robots.txt"]
         assert sorted(pages) == sorted(["/a", "/b", *(["/map.xml"] if way == "url" else [])])
         assert {url for url in states(tmp_path / "c") if "robots" not in url} == {server.url("/a"), server.url("/b")}
+
+
+def test_a_list_with_very_many_patterns_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take minutes to read them, and again with each command."""
+    monkeypatch.setattr(seeds, "MOST_PATTERNS", 10)
+    path = tmp_path / "list"
+    path.write_text("http://a.example/ exclude=12345\nhttp://b.example/ include=67890 title=Long\n")
+    assert len(seeds.read_seeds((), (str(path),), ()).own) == 2
+    path.write_text("http://a.example/ exclude=12345\nhttp://b.example/ include=678901\n")
+    with pytest.raises(ConfigError, match=rf"^--seeds {path}: its patterns \(include, exclude\) have more than 10 "):
+        seeds.read_seeds((), (str(path),), ())
 
 
 def test_files_describe_their_seeds(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,13 @@ import pytest
 import uvloop
 
 from archiver.clock import TOGETHER, SharedTimers
+from archiver.config.settings import LimitSettings
 from archiver.errors import ShortageError
 from archiver.fetch import wire
-from archiver.fetch.connection import ConnectionPool, RawProtocol
+from archiver.fetch.connection import ConnectionPool, RawProtocol, most_idle
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.wire import IDLE, IdleConnections, Wire
+from archiver.fetch.wire import IDLE, MOST_IDLE, PLAIN_FOR_TLS, IdleConnections, Wire
+from archiver.model import Peer
 from fixtures.fetching import CountingGate, fetching, taken, timeouts
 from fixtures.rawserver import RawServer, keep
 
@@ -27,8 +30,9 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 class Kept(Wire):
     """A substitute for a connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: str | None = None) -> None:
         self.shut = False
+        self.peer = Peer(None, tls)
 
     def close(self) -> None:
         self.shut = True
@@ -92,9 +96,9 @@ def test_connections_that_are_idle_too_long_are_closed(clock: Clock) -> None:
     assert again.shut
 
 
-def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MOST_IDLE", 3)
-    waiting = IdleConnections(clock.loop)
+def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock) -> None:
+    most = 3.0
+    waiting = IdleConnections(clock.loop, lambda: most)
     kept = [Kept() for _ in range(6)]
     for number, each in enumerate(kept):
         waiting.put(f"http://{number % 2}", each)
@@ -102,7 +106,51 @@ def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock, mon
     waiting.drop("http://1")
     assert [each.shut for each in kept[3:]] == [True, False, True]
     assert waiting.take("http://0") is kept[4]
+    most = 1.0  # a person lets more requests run at once
+    more = [Kept(), Kept()]
+    waiting.put("http://1", more[0])
+    waiting.put("http://1", more[1])
+    assert [each.shut for each in more] == [True, False]
     waiting.close()
+
+
+def test_connections_with_tls_count_for_several(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take far more memory, whichever are taken and put back meanwhile."""
+    monkeypatch.setattr(wire, "MOST_IDLE", 2)
+    waiting = IdleConnections(clock.loop)
+    plain = [Kept() for _ in range(PLAIN_FOR_TLS)]
+    for number, each in enumerate(plain):
+        waiting.put(f"http://{number}", each)
+    secure, other = Kept("tls/1.3"), Kept("tls/1.3")
+    waiting.put("https://a", secure)
+    assert not any(each.shut for each in plain)
+    for _ in range(9):
+        assert waiting.take("https://a") is secure
+        waiting.put("https://a", secure)
+    waiting.put("http://b", Kept())
+    assert [each.shut for each in plain] == [True] + [False] * (PLAIN_FOR_TLS - 1)
+    waiting.put("https://b", other)
+    assert all(each.shut for each in plain)
+    assert (secure.shut, other.shut, len(waiting)) == (True, False, 2)
+    waiting.close()
+
+
+@pytest.mark.parametrize(
+    ("files", "concurrency", "slow", "most"),
+    [
+        (100, 8, 256, 25),
+        (1024, 32, 256, 256),
+        (4096, 32, 256, 1760),
+        (4096, 1000, 256, 1024),
+        (20_000, 10_000, 256, 7696),
+        (20_000, 10_000, 10_000, 2952),
+        (12_233, 10_000, 256, MOST_IDLE),
+        (math.inf, 10_000, 256, math.inf),
+    ],
+)
+def test_more_connections_may_be_idle_if_files_are_left(files: float, concurrency: int, slow: int, most: float) -> None:
+    """What requests need, and the archive, stays free."""
+    assert most_idle(LimitSettings(concurrency=concurrency, slow_concurrency=slow), files) == most
 
 
 def test_pauses_are_never_too_short_and_end_together(clock: Clock) -> None:

@@ -16,7 +16,8 @@ from archiver.errors import ArchiveError, Failure, FetchError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.spool import SpoolFolder, Spooling
-from archiver.fetch.wire import HIGH_WATER, Wire, iana_cipher
+from archiver.fetch.tls import iana_cipher
+from archiver.fetch.wire import HIGH_WATER, Wire
 from archiver.http.auth import ConnectionLogin
 from archiver.http.framer import LONGEST_HEAD
 from archiver.model import Truncation

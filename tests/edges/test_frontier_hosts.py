@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import hosts, totals
+from archiver.model import Event, Settlement
 from archiver.policy.limits import UNTAUGHT, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 from fixtures.archives import rows, states
-from fixtures.queued_urls import SEEDS, two_hosts
+from fixtures.queued_urls import SEEDS, two_hosts, waiting
 
 THROTTLE = ThrottleState(1.5, 2.0, 3.5, "503")
 
@@ -42,6 +43,25 @@ def test_a_host_that_sleeps_is_not_due(crawl_folder: Path) -> None:
             assert (await frontier.host(1)).backoff == HostBackoff(900.0, 40.0, 1040.0)
             await frontier.save_backoff(1, NO_BACKOFF)
             assert (await frontier.host(1)).backoff == NO_BACKOFF
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("due", "found"), [(2000.0, [2]), (1000.0, [1, 2]), (None, [1, 2])])
+def test_a_host_with_many_urls_for_later_is_due_with_any_other(
+    crawl_folder: Path, due: float | None, found: list[int]
+) -> None:
+    """The first hundred of its queue are for later, whatever comes behind them."""
+    many = [f"http://h0.example/later/{number}" for number in range(100)]
+
+    async def run() -> None:
+        async with two_hosts(crawl_folder) as frontier:
+            await frontier.add_seeds(many)
+            *first, last = (await waiting(frontier, [*SEEDS[:5], *many])).values()
+            later = [Settlement(claim, Event.RETRY, due=2000.0) for claim in first]
+            last_one = [] if due is None else [Settlement(last, Event.RETRY, due=due)]
+            await frontier.settle([*later, *last_one], ())
+            assert [row.id for row in await frontier.due_hosts(1000.0, 9, ())] == found
 
     asyncio.run(run())
 

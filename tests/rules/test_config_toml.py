@@ -69,6 +69,52 @@ def test_refused(text: str, message: str) -> None:
     assert len(str(refused.value)) < 300
 
 
+SECOND = '[[seed]]\nurl = "a.org"\nexclude = ["456"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "length"),
+    [
+        ('exclude = ["12345", "678901"]', "exclude", 11),
+        ('include = ["12345"]\nrate = 1\nexclude = ["678901"]', "exclude", 11),
+        ('include = ["12345678"]\n' + SECOND, "seed", 11),
+        ('seed = ["a.org exclude=12345"]\n', "seed", 19),
+        ('[[login]]\nlogged-out = "12345678901"\n', "login", 11),
+    ],
+)
+def test_patterns_that_take_minutes_to_read_are_refused(
+    text: str, key: str, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any of them is compiled."""
+    monkeypatch.setattr(toml, "MOST_PATTERNS", 10)
+    with pytest.raises(ConfigError) as raised:
+        toml.parse(text, "f")
+    assert f": {key}: with these, the patterns of the crawl have {length} characters, and 10 is the most; " in str(
+        raised.value
+    )
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'exclude = ["12345", "67890"]\n',
+        'include = ["1234567"]\n' + SECOND,
+        'exclude-ext = ["12345678901"]\n[[seed]]\nurl = "a.org"\ntitle = "a long title"\n',
+    ],
+)
+def test_as_many_patterns_as_may_be_are_read(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toml, "MOST_PATTERNS", 10)
+    values = toml.parse(text, "f")
+    assert toml.parse(toml.render(with_values(Settings(), values)), "f").items() >= values.items()
+
+
+def test_no_crawl_toml_is_written_that_could_not_be_read() -> None:
+    many = ("x" * 90_000,) * 12
+    with pytest.raises(ConfigError, match="exclude: with these, the patterns of the crawl have 1080000 characters"):
+        toml.render(with_values(Settings(), {"exclude": many}))
+
+
 def test_line_is_not_one_inside_a_string() -> None:
     with pytest.raises(ConfigError, match=r"^f:4: rate"):
         toml.parse("exclude = [\n'rate',\n]\nrate = -1\n", "f")

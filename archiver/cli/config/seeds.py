@@ -1,12 +1,13 @@
 """The seeds of a command line: URLs, and files, stdin or URLs with lists of them."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from archiver import __version__
 from archiver.cli.terminal import say
+from archiver.config.option_types import MOST_PATTERNS
 from archiver.config.seeds import (
     SETTINGS,
     SeedAbout,
@@ -85,7 +86,7 @@ def _seeds_in(name: str) -> tuple[str, list[_GivenSeed]]:
         for note in known.notes:
             say(f"archiver: {label}: {note}")
     else:
-        found = list(listed(_decoded(content, label), label))
+        found = list(_with_few_patterns(listed(_decoded(content, label), label), label))
         too_long = [message for message, address, _ in found if not address]
     seeds = [each for each in found if each[1]]
     for message in too_long[:TOO_LONG_SHOWN]:
@@ -98,6 +99,22 @@ def _seeds_in(name: str) -> tuple[str, list[_GivenSeed]]:
     if without:
         say(f"archiver: {label}: {count(without, 'URL')} without a scheme, taken as http://")
     return label, [(address, own, known is not None) for _, address, own in seeds]
+
+
+def _with_few_patterns(
+    found: Iterable[tuple[str, str, SeedSetting | None]], label: str
+) -> Iterator[tuple[str, str, SeedSetting | None]]:
+    """Yield the seeds *found* in the list *label*. Raises `ConfigError` if they have more patterns than a crawl may."""
+    length = 0
+    for each in found:
+        own = each[2]
+        length += 0 if own is None else sum(map(len, (*own.all("include"), *own.all("exclude"))))
+        if length > MOST_PATTERNS:
+            raise ConfigError(
+                f"--seeds {label}: its patterns (include, exclude) have more than {MOST_PATTERNS} characters, which is "
+                "the most for a crawl; leave some out, or write one pattern for many"
+            )
+        yield each
 
 
 def _described(text: str, about: Mapping[str, SeedAbout]) -> tuple[str, str, SeedSetting | None]:

@@ -136,20 +136,18 @@ def _as_shown(found: Summary, crawl: NamedCrawl, inputs: CrawlInputs, db: Reader
     titles = {address: about.title for address, about in inputs.about.items() if about.title}
     named = replace(found.verdict, titles=titles)
     plain = replace(_without_paths(found, crawl), verdict=named, about=inputs.about)
-    problems = tuple(actions.problems(db))
-    return replace(plain, style=_style(crawl, found), recording=crawl.is_recording, problems=problems)
+    problems, recording = tuple(actions.problems(db)), crawl.is_recording
+    return replace(plain, style=_style(crawl, found, recording=recording), recording=recording, problems=problems)
 
 
-def _style(crawl: NamedCrawl, found: Summary) -> FindingStyle:
+def _style(crawl: NamedCrawl, found: Summary, *, recording: bool) -> FindingStyle:
     """Return how commands name *crawl*: by a path from the folder that holds it, or that holds `collections`."""
     if crawl.home is None:
         return FindingStyle(quote(printable(crawl.name, _LONGEST)), is_address=True, host=found.part.host)
     directory = crawl.home.directory.resolve()
     name = f"collections/{directory.name}" if directory.parent.name == "collections" else directory.name
     safe = f"./{name}" if name.startswith("-") else name
-    return FindingStyle(
-        quote(printable(safe, _LONGEST)), host=found.part.host, past=bool(crawl.stamp) or crawl.is_recording
-    )
+    return FindingStyle(quote(printable(safe, _LONGEST)), host=found.part.host, past=bool(crawl.stamp) or recording)
 
 
 def _without_paths(found: Summary, crawl: NamedCrawl) -> Summary:

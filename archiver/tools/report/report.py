@@ -5,7 +5,7 @@ report includes the crawl's inputs from crawl.toml: the seeds and the non-defaul
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +133,8 @@ def summary_facts(summary: Summary) -> Iterator[str]:
         yield _row("changes", f"{format_counts(summary.changes)}{since}; listed in reports/changes.tsv")
 
 
-def summary_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary as JSON data."""
+def summary_json(summary: Summary, most_seeds: int | None = None) -> dict[str, Any]:
+    """Return the summary as JSON data, with the first *most_seeds* seeds (None: all)."""
     run = summary.run
     return {
         "ended": summary.ending,
@@ -150,13 +150,17 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "compared_with": summary.compared or None,
         "change_examples": summary.change_examples,
         "failures": dict(summary.failures),
-        "seeds": [_seed_json(seed, summary.about.get(seed.url)) for seed in summary.seeds],
+        "seeds": [_seed_json(seed, summary.about.get(seed.url)) for seed in summary.seeds[:most_seeds]],
     }
 
 
 def _seed_json(seed: SeedAccount, about: SeedAbout | None) -> dict[str, Any]:
     """Return the outcome of *seed*; `about` is its description, if it has one, because `note` is that of its URL."""
-    return {**asdict(seed), "problem": seed_problem(seed), **({} if about is None else {"about": asdict(about)})}
+    own = {name: getattr(seed, name) for name in _SEED_FIELDS}  # asdict would copy each value of thousands of seeds
+    return {**own, "problem": seed_problem(seed), **({} if about is None else {"about": asdict(about)})}
+
+
+_SEED_FIELDS = tuple(each.name for each in fields(SeedAccount))
 
 
 def ended_json(db: Reader, quotas: Quotas = NO_QUOTAS) -> dict[str, Any]:
@@ -259,16 +263,14 @@ def build_report(
 
 def report_json(report: CrawlReport) -> dict[str, Any]:
     """Return the report as JSON data."""
-    summary = summary_json(report.summary)
-    left_out = max(0, len(summary["seeds"]) - SEEDS)
+    left_out = max(0, len(report.summary.seeds) - SEEDS)
     series, span = report.time_series, report.time_series.span
     return {
         "directory": report.directory,
         "host": report.summary.part.host or None,
         "seed": report.summary.part.seed or None,
         "written": iso(report.written),
-        **summary,
-        "seeds": summary["seeds"][:SEEDS],
+        **summary_json(report.summary, SEEDS),
         "seeds_left_out": left_out,
         "hosts": report.hosts,
         "settings": dict(report.inputs.settings),
