@@ -281,6 +281,11 @@ PAGES = [
     ("x = y ? '/a.html' : 'b.html'", ""),
     ('[{"url":"/docs/a"},{"url":"/docs/b/"}]', ""),
     ('[{"url":"/api/a"},{"url":"/api/b/"},{"url":"/logout"},{"href":"/x/delete/"}]', ""),
+    ('{"href":"https://h.test/index.php?rest_route=/wp/v2/comments&post=5","x":"/index.php?a&rest_route=%2Fb"}', ""),
+    (
+        '{"href":"https://h.test/index.php?route=/wp/v2","x":"/index.php?p=5"}',
+        "https://h.test/index.php?route=/wp/v2 /index.php?p=5",
+    ),
     ("define(['dojo/text!./a.html','dojo/text!./b.html'])", ""),
     ("['text/html','Object.html()','x.html=y','a b?.html']", ""),
     ("['a.do','b.do','e.pl','f.cgi']", ""),
