@@ -33,6 +33,14 @@ SMALL = TrapSettings(trap_budget=20)
         ("/a?b=1&b=2&c", "/a?b&c"),
         ("/a?f[0]=x&f[1]=y", "/a?f[N]"),
         ("/a?", "/a"),
+        ("/git?p=x.git;a=tree;h=0a1b2c3d4e5f", "/git?a=tree&h&p"),
+        ("/git?p=x.git;a=tree;hb=0a1b2c3d4e5f;f=a/b.c", "/git?a=tree&f&hb&p"),
+        ("/tags?of=red;green;blue", "/tags?of"),
+        ("/w/index.php?title=A&action=history", "/w/index.php?action=history&title"),
+        ("/b?option=com_content&view=article&id=5", "/b?id&option=com_content&view=article"),
+        ("/b?Action=Edit&id=5", "/b?Action=edit&id"),
+        ("/b?action=0a1b2c&mode=a+b&do=", "/b?action&do&mode"),
+        (f"/b?action={'x' * 30}", "/b?action"),
     ],
 )
 def test_patterns(target: str, shape: str) -> None:
