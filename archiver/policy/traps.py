@@ -241,7 +241,10 @@ class Traps:
     def _over_budget(self, shape: str, family: str) -> Suspicion | None:
         """Return the suspicion if the settings limit the pages of *shape* or *family* and the limit is reached."""
         settings = self._settings
-        budgets = (("pattern", settings.pattern_budget, shape), ("directory", settings.directory_budget, family))
+        budgets = (
+            ("pattern", settings.pattern_budget, shape),
+            ("directory", settings.directory_budget, _directory(family)),
+        )
         for what, budget, name in budgets:
             tally = self._tallies.get(name)
             if budget and tally is not None and tally.visits >= budget + tally.released:
@@ -336,6 +339,9 @@ class Traps:
                     )
                 )
             )
+        if (directory := _directory(family)) != family:
+            known = self._tallies.get(directory) or PatternTally(directory, 0, 0, 0)
+            changed.append(self._keep(known._replace(visits=known.visits + 1)))
         return tuple(changed)
 
     def _forgive(self, address: str, shape: str, family: str) -> tuple[PatternTally, ...]:
@@ -375,6 +381,11 @@ def _names(address: str, *, varies: bool) -> UrlShape:
     """Return the pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
     found = likeness(address)
     return UrlShape(found.pattern + VARIANT, found.family + VARIANT) if varies else found
+
+
+def _directory(family: str) -> str:
+    """Return the directory of a *family*, whatever the queries of its URLs."""
+    return family if family.endswith(VARIANT) else page_of(family)
 
 
 def _is_varied(address: str, new: Iterable[str]) -> bool:

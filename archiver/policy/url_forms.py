@@ -55,7 +55,7 @@ class UrlShape(NamedTuple):
     """The pattern and the family of a URL."""
 
     pattern: str  # http://example.org/calendar/N/N
-    family: str  # http://example.org/calendar/*
+    family: str  # http://example.org/calendar/*, http://example.org/calendar/*?*
 
 
 def likeness(address: str) -> UrlShape:
@@ -107,10 +107,11 @@ def _letter(found: "re.Match[str]") -> str:
 
 
 def family(address: str) -> str:
-    """Return the family of *address*, by the first path segment: `http://example.org/calendar/*`, `…/shop*`."""
-    start = address.index("/", 8)
-    first, slash, _ = address[start + 1 :].partition("?")[0].partition("/")
-    return f"{address[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*"
+    """Return the family of *address*, by its first path segment: `…/calendar/*`, or `…/shop*?*` if it has a query."""
+    page, mark, _ = address.partition("?")
+    start = page.index("/", 8)
+    first, slash, _ = page[start + 1 :].partition("/")
+    return f"{page[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*{'?*' if mark else ''}"
 
 
 def page_of(shape: str) -> str:

@@ -107,6 +107,26 @@ def _blog(target: str) -> bytes | None:
     return f"<h1>Blog</h1><a href='/?cat=0'>c</a>{text}<a href='/?p={post}&cpage=1'>comments</a>{replies}".encode()
 
 
+NAMED = {f"/2020/{1 + post % 12:02d}/{crc32(str(post).encode()):x}-post/": post for post in range(POSTS)}
+
+
+def _chain(target: str) -> bytes | None:
+    """A blog whose posts have names and lead to the next ones only, with links for replies as above."""
+    page = target.partition("?")[0]
+    post = NAMED.get(page, 0)
+    text = f"<p>{_text(post)}</p>" if page != "/" else "<p>Welcome to this blog</p>"
+    replies = "".join(f"<a href='{page}?replytocom={post * 9 + k}'>reply</a>" for k in range(6 if page != "/" else 0))
+    following = "".join(f"<a href='{name}'>next</a>" for name in list(NAMED)[post : post + 3])
+    return f"<h1>Blog</h1><a href='/'>home</a><a href='/?about'>about</a>{text}{replies}{following}".encode()
+
+
+def test_links_with_a_query_speak_against_no_page_without_one() -> None:
+    simulation = Simulation(_chain, TrapSettings(trap_budget=100)).run(2000)
+    assert set(NAMED) <= set(simulation.asked)
+    assert len(simulation.asked) < 2 * POSTS
+    assert f"{HOME}/N/*?*" in simulation.held
+
+
 def _text(*about: object) -> str:
     number = str(crc32(repr(about).encode()))
     return " ".join("abcdefghij"[int(digit)] * (3 + place) for place, digit in enumerate(number))
