@@ -35,6 +35,11 @@ def plural(number: int, one: str, several: str = "") -> str:
     return one if number == 1 else several or f"{one}s"
 
 
+def rate(each_second: float) -> str:
+    """Format a rate: `0.012/s`, `4.8/s`, `668/s`."""
+    return f"{each_second:.0f}/s" if each_second > 99 else f"{each_second:.2g}/s"
+
+
 def second(seconds: float) -> str:
     """Format a time, in *seconds* since the epoch, as ISO 8601 without a fraction."""
     return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%SZ}"

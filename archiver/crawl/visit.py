@@ -49,6 +49,7 @@ from archiver.policy.scope import HOOK, OUTSIDE, Scope, is_guess
 from archiver.policy.seed_scopes import Scopes, remember
 from archiver.policy.speculative import ICON, Probes, is_unnamed
 from archiver.policy.traps import PageEvidence
+from archiver.policy.unlisted import is_unlisted
 
 OTHER_VERSION = "otherVersion"  # a 304 with another tag than the one in our request
 HOOK_FAILED = "hook "  # the beginning of the note on a URL for which a hook failed
@@ -282,8 +283,10 @@ def _brought(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links) 
         home = f"{url.origin(claim.url)}/"
         leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
         markup = exchange.framing.media_type in PAGES
+        unlisted = markup and is_unlisted(links.page, exchange.framing.all("x-robots-tag"))
+        page = PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup, unlisted=unlisted)
         with rules.lock:
-            return rules.traps.saw(PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup))
+            return rules.traps.saw(page)
     if rules.traps is None or claim.hop is not _REQUISITE or not claim.via or not rules.traps.is_poor(claim.via):
         return ()
     start, size = exchange.framing.head_length, exchange.response.length

@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from archiver import humanize
 from archiver.config.option_types import Rate
 
 BURST = 1.0  # seconds of a bandwidth that may come early, so that the parts of a page come together
@@ -358,5 +359,5 @@ def _median(seconds: list[float]) -> float:
 def slowed(state: ThrottleState) -> str:
     """Describe how a host is slowed down and why, for a person; empty if it is not."""
     if state.rate:
-        return f"slowed down to {state.rate:.2g}/s: {state.why}"
+        return f"slowed down to {humanize.rate(state.rate)}: {state.why}"
     return f"slowed down to {int(state.width)} at once: {state.why}" if state.width else ""

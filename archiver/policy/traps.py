@@ -11,6 +11,7 @@ These count as content: text, images, data and numbers that are new. One number 
 pattern named the URL; otherwise an endless counter would be new for ever. A page that names several new pages of
 another pattern is a list, and answers for them, if it brought something or is the first of its own pattern. Variants of
 a known URL (another session id, another order of the query) have tallies of their own, so they cost no real page.
+Pages that the site keeps out of search engines go later too, but are never held for that.
 Invariant: what is forgotten counts as new, so a bound of memory costs requests and never a page.
 """
 
@@ -24,6 +25,7 @@ from archiver import url
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy.novelty import Novelty, PageNovelty
+from archiver.policy.unlisted import UnlistedPages
 from archiver.policy.url_forms import UrlShape, is_session, likeness, odd, page_of, variant
 
 RULES = (
@@ -63,6 +65,7 @@ class PageEvidence:
     leads: Sequence[str] = ()
     via: str = ""
     markup: bool = True  # True if it is HTML; anything else is compared as plain bytes
+    unlisted: bool = False  # True if the site keeps it out of search engines
 
 
 class Suspicion(NamedTuple):
@@ -85,6 +88,7 @@ class Traps:
         self._tallies: dict[str, PatternTally] = {}
         self._levels: dict[str, int] = {}  # of patterns and families that are suspicious
         self._mazes: Counter[str] = Counter()
+        self._unlisted = UnlistedPages()
         self._variants = array("q", bytes(16 * (VARIANTS if self._on else 1)))
         self._novelty = Novelty() if self._on else None
         self._poor = array("q", bytes(8 * (POOR if self._on else 1)))
@@ -130,14 +134,22 @@ class Traps:
         again = self._is_variant(address)
         if rule or again or self._levels or self._has_budgets or self.is_poor(via):
             alone = Suspicion(2 if again else int(bool(rule)), rule)
-            return self._standing(address, via, _names(address, varies=again), alone)
-        return FREE
+            return self._placed(address, self._standing(address, via, _names(address, varies=again), alone))
+        return self._placed(address, FREE)
 
     def waits(self, address: str, via: str) -> Suspicion:
         """Return the suspicion against a page that is already queued. See `judge`."""
-        if not self._on or not (self._levels or self._has_budgets):
+        if not self._on:
             return FREE
-        return self._standing(address, via, self._names(address), FREE)
+        if not self._levels and not self._has_budgets:
+            return self._placed(address, FREE)
+        return self._placed(address, self._standing(address, via, self._names(address), FREE))
+
+    def _placed(self, address: str, standing: Suspicion) -> Suspicion:
+        """Return *standing*, one level later for an unlisted page. That never holds it."""
+        if standing.rule or not self._unlisted.likely(address):
+            return standing
+        return Suspicion(standing.level + 1)
 
     def is_poor(self, address: str) -> bool:
         """Return True if *address* is a page that showed nothing new."""
@@ -147,6 +159,8 @@ class Traps:
         """Count an archived page. Return the changed tallies of its pattern, its family and its site."""
         if self._novelty is None:
             return ()
+        if page.markup:
+            self._unlisted.saw(page.url, unlisted=page.unlisted)
         shape, family = self._names(page.url)
         own = likeness(page.url).pattern
         same = page.via != "" and likeness(page.via).pattern == own
@@ -188,7 +202,10 @@ class Traps:
             return over
         if tally is not None and tally.fruitful >= PROVEN and tally.fruitful > 2 * tally.barren:
             return FREE
-        level = max(level, self._levels.get(shape, 0), self._levels.get(family, 0))
+        of_family = self._levels.get(family, 0)
+        if tally is not None and tally.visits >= PROVEN:  # the pattern speaks for itself
+            of_family = min(of_family, 1)
+        level = max(level, self._levels.get(shape, 0), of_family)
         if not level and self.is_poor(via):
             level = 1
         if not level or not self._is_spent(address, shape, odd=bool(rule)):
@@ -224,7 +241,10 @@ class Traps:
     def _over_budget(self, shape: str, family: str) -> Suspicion | None:
         """Return the suspicion if the settings limit the pages of *shape* or *family* and the limit is reached."""
         settings = self._settings
-        budgets = (("pattern", settings.pattern_budget, shape), ("directory", settings.directory_budget, family))
+        budgets = (
+            ("pattern", settings.pattern_budget, shape),
+            ("directory", settings.directory_budget, _directory(family)),
+        )
         for what, budget, name in budgets:
             tally = self._tallies.get(name)
             if budget and tally is not None and tally.visits >= budget + tally.released:
@@ -319,6 +339,9 @@ class Traps:
                     )
                 )
             )
+        if (directory := _directory(family)) != family:
+            known = self._tallies.get(directory) or PatternTally(directory, 0, 0, 0)
+            changed.append(self._keep(known._replace(visits=known.visits + 1)))
         return tuple(changed)
 
     def _forgive(self, address: str, shape: str, family: str) -> tuple[PatternTally, ...]:
@@ -349,8 +372,8 @@ class Traps:
         patience, cost = self._settings.barren_pages, tally.barren - tally.listed
         if not patience or tally.pattern.startswith(SITE) or cost < patience:
             return 0
-        if tally.streak < patience and tally.fruitful > tally.barren:
-            return 0
+        if tally.fruitful > tally.barren:
+            return int(tally.streak >= patience)
         return sum(cost >= bound for bound in LEVELS)
 
 
@@ -358,6 +381,11 @@ def _names(address: str, *, varies: bool) -> UrlShape:
     """Return the pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
     found = likeness(address)
     return UrlShape(found.pattern + VARIANT, found.family + VARIANT) if varies else found
+
+
+def _directory(family: str) -> str:
+    """Return the directory of a *family*, whatever the queries of its URLs."""
+    return family if family.endswith(VARIANT) else page_of(family)
 
 
 def _is_varied(address: str, new: Iterable[str]) -> bool:

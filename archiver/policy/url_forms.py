@@ -27,6 +27,11 @@ SESSION = 16  # … and the shortest session id
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _WILD = re.compile(r"[*?\[]")
 _DIGITS = re.compile("[0-9]+")
+_SEPARATOR = re.compile(r"&|;(?=[^=;&]{1,40}=)")  # a few programs put a semicolon in place of &
+_CHOOSING = frozenset(  # names of parameters …
+    ("a", "act", "action", "area", "cmd", "do", "func", "mode", "module", "op", "option", "task", "view")
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]{1,23}")  # … and a value that chooses
 _LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
 _SESSION = compiled(
     rf"(?<![0-9A-Za-z])(?=[0-9]*+[A-Za-z])(?=[A-Za-z]*+[0-9])[0-9A-Za-z]{{{SESSION},}}+(?:-[0-9A-Za-z]++)*+"
@@ -50,7 +55,7 @@ class UrlShape(NamedTuple):
     """The pattern and the family of a URL."""
 
     pattern: str  # http://example.org/calendar/N/N
-    family: str  # http://example.org/calendar/*
+    family: str  # http://example.org/calendar/*, http://example.org/calendar/*?*
 
 
 def likeness(address: str) -> UrlShape:
@@ -66,14 +71,24 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_likeness)
 
 
 def pattern(address: str) -> str:
-    """Return the pattern of *address*: numbers become `N`, opaque words `H`, and a query keeps only its names."""
+    """Return the pattern of *address*: numbers become `N`, opaque words `H`.
+
+    A query keeps only its names, and the words that choose what a program shows: `?action=history&title`.
+    """
     page, _, query = address.partition("?")
     start = page.index("/", 8)
     shape = page[:start] + _shape(page[start:])
     if query:
-        names = {_shape(part.partition("=")[0]) for part in query.split("&") if part}
-        shape += "?" + "&".join(sorted(names))
+        parts = query.split("&") if ";" not in query else _SEPARATOR.split(query)
+        shape += "?" + "&".join(sorted({_parameter(part) for part in parts if part}))
     return shape[:LONGEST_PATTERN]
+
+
+def _parameter(part: str) -> str:
+    name, _, value = part.partition("=")
+    if name.lower() in _CHOOSING and _WORD.fullmatch(value):
+        return f"{name}={value.lower()}"
+    return _shape(name)
 
 
 def _shape(text: str) -> str:
@@ -92,10 +107,11 @@ def _letter(found: "re.Match[str]") -> str:
 
 
 def family(address: str) -> str:
-    """Return the family of *address*, by the first path segment: `http://example.org/calendar/*`, `…/shop*`."""
-    start = address.index("/", 8)
-    first, slash, _ = address[start + 1 :].partition("?")[0].partition("/")
-    return f"{address[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*"
+    """Return the family of *address*, by its first path segment: `…/calendar/*`, or `…/shop*?*` if it has a query."""
+    page, mark, _ = address.partition("?")
+    start = page.index("/", 8)
+    first, slash, _ = page[start + 1 :].partition("/")
+    return f"{page[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*{'?*' if mark else ''}"
 
 
 def page_of(shape: str) -> str:

@@ -34,6 +34,9 @@ SURE = [
     ('$.getJSON("/data/places.geojson",f)', "string", "/data/places.geojson"),
     ('fetch("https://cdn.test/a/b.json")', "string", "https://cdn.test/a/b.json"),
     ('x="//cdn.test/a.js"', "string", "//cdn.test/a.js"),
+    ('x="http://10.0.0.7:8080/a.png"', "string", "http://10.0.0.7:8080/a.png"),
+    ('x="http://[::1]:8080/a.png"', "string", "http://[::1]:8080/a.png"),
+    ('x="http://wiki/a.png"', "string", "http://wiki/a.png"),
     ('use("/sprite.svg#icon-close")', "string", "/sprite.svg#icon-close"),
     (r'x="\/a\/b.jpg"', "string", "/a/b.jpg"),
     (r'x="\u002Fa\x2fb.jpg"', "string", "/a/b.jpg"),
@@ -86,6 +89,7 @@ NEVER = [
         "https://host.test",
         "https://host.test/a",
         "http://a.png",
+        "//a/b.png",
     ),
     *("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml", "data:image/png;base64,iVBO/a.png", "blob:/a.png"),
     *(
@@ -277,6 +281,11 @@ PAGES = [
     ("x = y ? '/a.html' : 'b.html'", ""),
     ('[{"url":"/docs/a"},{"url":"/docs/b/"}]', ""),
     ('[{"url":"/api/a"},{"url":"/api/b/"},{"url":"/logout"},{"href":"/x/delete/"}]', ""),
+    ('{"href":"https://h.test/index.php?rest_route=/wp/v2/comments&post=5","x":"/index.php?a&rest_route=%2Fb"}', ""),
+    (
+        '{"href":"https://h.test/index.php?route=/wp/v2","x":"/index.php?p=5"}',
+        "https://h.test/index.php?route=/wp/v2 /index.php?p=5",
+    ),
     ("define(['dojo/text!./a.html','dojo/text!./b.html'])", ""),
     ("['text/html','Object.html()','x.html=y','a b?.html']", ""),
     ("['a.do','b.do','e.pl','f.cgi']", ""),
@@ -362,6 +371,30 @@ def test_data_are_relative_to_the_page_or_their_own_folder() -> None:
         "http://host.test/js/toc.json", "application/json", None, b'["a.html","b.html"]', Hop.REQUISITE, PAGE
     )
     assert [link.url[17:] for link in links(document).links] == ["dir/a.html", "js/a.html", "dir/b.html", "js/b.html"]
+
+
+DATA = [  # relative names in data, next to the whole address of the same file, and what is requested for them
+    (r'{"file":"2020\/05\/a.jpg","source_url":"http:\/\/host.test\/files\/2020\/05\/a.jpg"}', "files/2020/05/a.jpg"),
+    ('{"source_url":"http://host.test/f/05/a.jpg?w=9","file":"05/a.jpg"}', "f/05/a.jpg?w=9"),
+    ('{"text":"<img src=/f/05/a.jpg>","file":"05/a.jpg"}', "f/05/a.jpg"),
+    ('{"url":"/f/05/a.jpg","file":"05/a.jpg","other":"5/a.jpg"}', "f/05/a.jpg dir/5/a.jpg js/5/a.jpg"),
+    ('{"thumb":"http://host.test/thumbs/a.png","src":"a.png"}', "thumbs/a.png dir/a.png js/a.png"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), DATA)
+def test_a_name_in_data_that_ends_a_whole_address_is_no_further_file(text: str, expected: str) -> None:
+    document = Document("http://host.test/js/x.json", "application/json", None, text.encode(), Hop.LINK, PAGE)
+    assert [link.url[17:] for link in links(document).links] == expected.split()
+
+
+def test_names_in_data_are_compared_in_linear_time() -> None:
+    def document(size: int) -> Document:
+        names = (f'"{"a/" * 300}{number}.jpg","http://host.test/{"b/" * 400}{number}.jpg"' for number in range(size))
+        return Document("http://host.test/x.json", "application/json", None, f"[{','.join(names)}]".encode())
+
+    small, large = document(300), document(1200)
+    assert growth(lambda: links(small), lambda: links(large), 8, 0.02) < 8
 
 
 GOALS = [

@@ -121,6 +121,9 @@ def test_silence_is_no_praise() -> None:
     [
         (UNTAUGHT, ""),
         (ThrottleState(1.23, 2.0, 0.0, "503"), "slowed down to 1.2/s: 503"),
+        (ThrottleState(0.0123, 2.0, 0.0, "503"), "slowed down to 0.012/s: 503"),
+        (ThrottleState(98.7, 2.0, 0.0, "slow answers"), "slowed down to 99/s: slow answers"),
+        (ThrottleState(667.8, 2.0, 0.0, "slow answers"), "slowed down to 668/s: slow answers"),
         (ThrottleState(0.0, 0.0, 3.7, "slow answers"), "slowed down to 3 at once: slow answers"),
     ],
 )

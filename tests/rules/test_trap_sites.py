@@ -1,13 +1,15 @@
 """Whole sites, crawled without a network: real ones are fetched whole, and traps end by themselves."""
 
 from functools import cache, partial
+from urllib.parse import parse_qsl
+from zlib import crc32
 
 import pytest
 
 from archiver.config.scope_settings import TrapSettings
 from archiver.policy.novelty import READ
 from fixtures import endless_sites, trap_lookalikes
-from fixtures.simulated_crawl import Simulation
+from fixtures.simulated_crawl import HOME, Simulation
 
 MOST = 1500  # requests that a trap may cost
 PARTS = cache(partial(trap_lookalikes.family, "parts", trap_lookalikes.parts(150)))
@@ -75,3 +77,65 @@ def test_a_budget_that_is_spent_holds_what_is_left() -> None:
     simulation = Simulation(endless_sites.alone("calendar with a page for each day"), settings).run(MOST)
     assert 300 <= len(simulation.asked) < 450
     assert sum(simulation.held.values()) > 50
+
+
+POSTS, ON_PAGE = 200, 10
+LISTS = {f"/?cat={cat}&paged={number}" for cat in range(4) for number in range(2, 6)}
+MORE_COMMENTS = {f"/?p={post}&cpage=1" for post in range(0, POSTS, 20)}
+
+
+def _blog(target: str) -> bytes | None:
+    """A blog whose pages differ in their queries only, as that of a site without rewritten addresses.
+
+    Lists repeat the beginnings of posts. Few posts have a second page of comments, but all link to one, which is mostly
+    a copy. Each comment has a link for replies, which leads to the post again.
+    """
+    given = dict(parse_qsl(target.partition("?")[2]))
+    if "p" not in given:
+        cat, number = int(given.get("cat", 0)), int(given.get("paged", 1))
+        first = cat * POSTS // 4 + (number - 1) * ON_PAGE
+        posts = "".join(
+            f"<h2><a href='/?p={post}'>x</a></h2><p>{_text(post)}</p>" for post in range(first, first + ON_PAGE)
+        )
+        others = "".join(f"<a href='/?cat={other}'>c</a>" for other in range(4))
+        following = f"<a href='/?cat={cat}&paged={number + 1}'>more</a>" if number < POSTS / 4 / ON_PAGE else ""
+        return f"<h1>Blog</h1>{posts}{others}{following}".encode()
+    post = int(given["p"])
+    more = "cpage" in given and f"/?p={post}&cpage=1" in MORE_COMMENTS
+    replies = "".join(f"<a href='/?p={post}&replytocom={post * 9 + k}'>reply</a>" for k in range(6))
+    text = f"<p>{_text(post)}</p><p>{_text(post, 'rest')}</p><p>{_text(post, 'comments', more)}</p>"
+    return f"<h1>Blog</h1><a href='/?cat=0'>c</a>{text}<a href='/?p={post}&cpage=1'>comments</a>{replies}".encode()
+
+
+NAMED = {f"/2020/{1 + post % 12:02d}/{crc32(str(post).encode()):x}-post/": post for post in range(POSTS)}
+
+
+def _chain(target: str) -> bytes | None:
+    """A blog whose posts have names and lead to the next ones only, with links for replies as above."""
+    page = target.partition("?")[0]
+    post = NAMED.get(page, 0)
+    text = f"<p>{_text(post)}</p>" if page != "/" else "<p>Welcome to this blog</p>"
+    replies = "".join(f"<a href='{page}?replytocom={post * 9 + k}'>reply</a>" for k in range(6 if page != "/" else 0))
+    following = "".join(f"<a href='{name}'>next</a>" for name in list(NAMED)[post : post + 3])
+    return f"<h1>Blog</h1><a href='/'>home</a><a href='/?about'>about</a>{text}{replies}{following}".encode()
+
+
+def test_links_with_a_query_speak_against_no_page_without_one() -> None:
+    simulation = Simulation(_chain, TrapSettings(trap_budget=100)).run(2000)
+    assert set(NAMED) <= set(simulation.asked)
+    assert len(simulation.asked) < 2 * POSTS
+    assert f"{HOME}/N/*?*" in simulation.held
+
+
+def _text(*about: object) -> str:
+    number = str(crc32(repr(about).encode()))
+    return " ".join("abcdefghij"[int(digit)] * (3 + place) for place, digit in enumerate(number))
+
+
+def test_where_all_pages_are_in_one_directory_those_that_bring_least_go_last() -> None:
+    simulation = Simulation(_blog, TrapSettings(trap_budget=500)).run(5000)
+    asked = set(simulation.asked)
+    assert {f"/?p={post}" for post in range(POSTS)} <= asked
+    assert asked >= LISTS
+    assert asked >= MORE_COMMENTS
+    assert simulation.held[f"{HOME}/?p&replytocom"] > POSTS

@@ -33,6 +33,14 @@ SMALL = TrapSettings(trap_budget=20)
         ("/a?b=1&b=2&c", "/a?b&c"),
         ("/a?f[0]=x&f[1]=y", "/a?f[N]"),
         ("/a?", "/a"),
+        ("/git?p=x.git;a=tree;h=0a1b2c3d4e5f", "/git?a=tree&h&p"),
+        ("/git?p=x.git;a=tree;hb=0a1b2c3d4e5f;f=a/b.c", "/git?a=tree&f&hb&p"),
+        ("/tags?of=red;green;blue", "/tags?of"),
+        ("/w/index.php?title=A&action=history", "/w/index.php?action=history&title"),
+        ("/b?option=com_content&view=article&id=5", "/b?id&option=com_content&view=article"),
+        ("/b?Action=Edit&id=5", "/b?Action=edit&id"),
+        ("/b?action=0a1b2c&mode=a+b&do=", "/b?action&do&mode"),
+        (f"/b?action={'x' * 30}", "/b?action"),
     ],
 )
 def test_patterns(target: str, shape: str) -> None:
@@ -41,7 +49,10 @@ def test_patterns(target: str, shape: str) -> None:
 
 @pytest.mark.parametrize(
     ("target", "name"),
-    [("/", "/*"), ("/a", "/a*"), ("/a7", "/aN*"), ("/a/b", "/a/*"), ("/a/b/c/", "/a/*"), ("/a?b=/c/d", "/a*")],
+    [
+        *(("/", "/*"), ("/a", "/a*"), ("/a7", "/aN*"), ("/a/b", "/a/*"), ("/a/b/c/", "/a/*"), ("/a?b=/c/d", "/a*?*")),
+        ("/a/c?z=1&b=2", "/a/*?*"),
+    ],
 )
 def test_families(target: str, name: str) -> None:
     assert family(HOME + target) == HOME + name
@@ -242,6 +253,7 @@ def test_the_budget_of_numbered_pages_in_vain_is_smaller_than_that_of_others() -
         _visit(watch, f"/article/{number}", f"About the {_words(number)} of things", "/")
     for number in range(200):
         _visit(watch, f"/uses/{_words(number)}", "No uses", f"/article/{number}")
+        _visit(watch, f"/uses/{_words(number)}?sort=up", "No uses", f"/article/{number}")
     assert watch.judge(f"{HOME}/uses/other", Hop.LINK, f"{HOME}/uses/more", YEAR).rule == ""
     assert watch.judge(f"{HOME}/uses/other?sort=up", Hop.LINK, f"{HOME}/uses/more", YEAR).rule == "trap-budget: 20"
     for number in range(10):
@@ -273,8 +285,8 @@ def test_plain_budgets() -> None:
         assert not watch.waits(f"{HOME}/a/{number}", "").rule
         _visit(watch, f"/a/{number}", f"About {_words(number)}", "/")
     assert watch.waits(f"{HOME}/a/9", "") == Suspicion(4, "pattern-budget: 3", f"{HOME}/a/N")
-    for number in range(2):
-        _visit(watch, f"/a/b{_words(number)}", f"More about {_words(number)}", "/")
+    _visit(watch, f"/a/b{_words(0)}", f"More about {_words(0)}", "/")
+    _visit(watch, f"/a/b?c={_words(1)}", f"More about {_words(1)}", "/")
     assert watch.judge(f"{HOME}/a/c", Hop.LINK, HOME, YEAR) == Suspicion(4, "directory-budget: 5", f"{HOME}/a/*")
 
 

@@ -169,6 +169,8 @@ ADDRESSES = (
     "https://a.example/x.html?a=1&b=2",
     "https://a.example/s/0123abcd4567efab/p?id=7",
     "https://a.example/a%20b/c+d(e)?q=[x]",
+    "https://a.example/git?p=x.git;a=Tree;h=0a1b",
+    "https://a.example/w?title=A&action=history",
     "https://a.example:8443/" + "long/" * 200 + "7",
 )
 
@@ -181,6 +183,13 @@ def test_a_suggested_pattern_matches_what_it_was_made_of(address: str) -> None:
         pattern = Pattern("exclude", PATTERN.parse(regex))
         assert pattern.found_in(address), regex
         assert not pattern.found_in("https://b.example/other")
+
+
+def test_a_pattern_of_one_action_does_not_match_another() -> None:
+    pattern = Pattern("exclude", PATTERN.parse(regex_of("https://a.example/w?action=edit&title")))
+    assert pattern.found_in("https://a.example/w?title=A;action=Edit")
+    assert not pattern.found_in("https://a.example/w?title=A&action=editor")
+    assert not pattern.found_in("https://a.example/w?title=A&action=history")
 
 
 def test_a_suggestion_needs_a_url() -> None:

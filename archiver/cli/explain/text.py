@@ -270,7 +270,7 @@ def _host(found: Explanation) -> str:
     if found.delay:
         parts.append(f"Crawl-delay {found.delay:g} s")
     if host.slowed:
-        parts.append(f"slowed down ({host.slowed})" + (f" to {host.rate:.2g}/s" if host.rate else ""))
+        parts.append(f"slowed down ({host.slowed})" + (f" to {humanize.rate(host.rate)}" if host.rate else ""))
     if host.failing_since:
         parts.append(f"no answer since {iso(host.failing_since)}")
     return ", ".join(parts)

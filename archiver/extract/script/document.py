@@ -2,7 +2,8 @@
 
 JavaScript resolves strings against the page, not the script. `Document.page` is the page that named the script. Data
 may also mean its own folder, so a relative path in JSON is read both ways. Markup in JSON is not: a script inserts it
-into the page. All are guesses, except what scripts of site generators name.
+into the page. A relative path that ends a whole URL of the same data is that file, and no guess. All are guesses,
+except what scripts of site generators name.
 
 The indexes of known form are Pagefind's, MkDocs' languages, pages of Gatsby, texts of Docsify and stories of Storybook.
 Most of their URLs are requisites. Guesses are MkDocs' languages, which two generators keep in different folders,
@@ -12,8 +13,8 @@ Docsify's texts, and the URL of each story. Linear; data in any other form names
 import itertools
 import json
 import re
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain, zip_longest
 from urllib.parse import urljoin
 
 from archiver import url
@@ -27,6 +28,7 @@ from archiver.http.content_coding import decoded
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 16 << 20
+MOST_FOLDERS = 8  # of a relative path in data that is compared with whole URLs
 
 
 def read_script(document: Document) -> Links:
@@ -37,10 +39,10 @@ def read_script(document: Document) -> Links:
 
 def read_data(document: Document) -> Links:
     """Return what the JSON names."""
-    return _read(document, tuple(dict.fromkeys((document.page or document.url, document.url))))
+    return _read(document, tuple(dict.fromkeys((document.page or document.url, document.url))), data=True)
 
 
-def _read(document: Document, bases: tuple[str, ...]) -> Links:
+def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> Links:
     encoding = charset.of_xml(document.body, document.charset)
     text = charset.text(document.body[:MOST_BYTES], encoding)
     own, of_page, of_folder = LinkCollector(), LinkCollector(), LinkCollector()
@@ -49,9 +51,15 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
     for reference in javascript.asset_urls(text, document.url):
         own.add(reference, Hop.SPECULATIVE, javascript.CHUNK)
     add_markup_in_strings(of_page, text)
+    relative = dict[str, str]()
     for reference, context in javascript.references(text, near=len(bases) > 1 or bool(document.page)):
         if context in javascript.OF_ITSELF or not _is_relative(reference):
             own.add(reference, Hop.SPECULATIVE, context)
+        else:
+            relative.setdefault(reference, context)
+    named = _named_whole(relative, chain(own.references, of_page.references)) if data else frozenset[str]()
+    for reference, context in relative.items():
+        if reference in named:
             continue
         of_page.add(reference, Hop.SPECULATIVE, context)
         of_folder.add(reference, Hop.SPECULATIVE, context)
@@ -62,6 +70,20 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
     pairs = zip((of_page, of_folder), bases, strict=False)
     readings = [found.links(base, encoding, queries="utf-8") for found, base in pairs]
     return Links(_interleaved(links, readings), encoding, "; ".join(filter(None, (links.note, readings[0].note))))
+
+
+def _named_whole(relative: Collection[str], found: Iterable[tuple[str, Hop]]) -> frozenset[str]:
+    """Return the *relative* paths that end a URL in *found*: `2020/05/a.jpg` beside `https://…/files/2020/05/a.jpg`.
+
+    Such data, as of WordPress, names the path below a folder that only the server knows. A name without a folder says
+    too little.
+    """
+    named = set[str]()
+    for reference, _ in found if relative else ():
+        parts = reference.partition("?")[0][-javascript.LONGEST :].rsplit("/", MOST_FOLDERS)
+        ends = ("/".join(parts[start:]) for start in range(1, len(parts) - 1))
+        named.update(end for end in ends if end in relative)
+    return frozenset(named)
 
 
 def _is_relative(reference: str) -> bool:

@@ -160,6 +160,7 @@ _NO_PAGE = re.compile(
     r"|node_modules|v[0-9])(?:/|\Z)",
     re.IGNORECASE,
 )
+_NO_PAGE_QUERY = re.compile(r"[?&]rest_route=")  # WordPress without rewritten addresses: /wp-json/ in a query
 _KEYED = re.compile(
     r"[\"']?(?<![\w$./-])(?:(?:rel_?|abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link|path)"
     r"|loc|location|page|file|target|topic|src|ref|to|slug|u|html)[\"']?\s*:\Z",
@@ -220,7 +221,8 @@ def is_page(value: str) -> bool:
     relative = not shape["base"] or shape["base"].startswith(".")
     if not dot or not name or name.endswith("/") or " " in value[:1] or (relative and ending.lower() in _RARE):
         return False
-    return ending.lower() in PAGE_ENDINGS and not _NO_PAGE.search(f"/{shape['path']}")
+    served = not _NO_PAGE.search(f"/{shape['path']}") and not _NO_PAGE_QUERY.search(value)
+    return ending.lower() in PAGE_ENDINGS and served
 
 
 def _is_path(value: str) -> bool:

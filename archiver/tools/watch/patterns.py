@@ -79,8 +79,13 @@ def regex_of(shape: str) -> str:
     if not mark:
         return f"^{re.escape(page[:start])}{path}{'' if is_cut else '$'}"
     query = query.rpartition("&")[0] if is_cut else query
-    names = "".join(rf"(?=[^#]*[?&]{_pieces(name)}(?:[=&]|$))" for name in query.split("&") if name)
-    return f"^{re.escape(page[:start])}{path}{names}\\?"
+    parameters = "".join(rf"(?=[^#]*[?&;]{_parameter(part)})" for part in query.split("&") if part)
+    return f"^{re.escape(page[:start])}{path}{parameters}\\?"
+
+
+def _parameter(part: str) -> str:
+    name, mark, value = part.partition("=")
+    return _pieces(name) + (f"=(?i:{re.escape(value)})(?:[&;]|$)" if mark else "(?:[=&;]|$)")
 
 
 def _pieces(shape: str) -> str:
