@@ -51,7 +51,7 @@ def test_a_trap_of_large_pages_ends_by_itself(name: str) -> None:
 
     assert len(site("/") or b"") > 2 * READ
     simulation = Simulation(site, TrapSettings(trap_budget=200)).run(MOST)
-    assert len(simulation.asked) < 300
+    assert len(simulation.asked) < 400  # a budget of 200, real posts, and their print views, which are copies
     assert simulation.held
 
 
