@@ -48,6 +48,12 @@ _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 _REQUIRED = ("url", "digest", "filename", "offset", "length")  # `mime` and `status` are absent if the record has none
 _STRICT_TIMESTAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
 _STRICT_NUMBER = re.compile(r"[0-9]{1,18}")
+_TEXT = r'"([ !#-\[\]-~]*)"'  # without escapes
+_USUAL_FIELDS = ("url", "mime", "status", "digest", "length", "offset", "filename")
+_USUAL_LINE = re.compile(
+    rf'([!-~]+) ([0-9]{{14}}) \{{"url": {_TEXT}, (?:"mime": {_TEXT}, )?(?:"status": {_TEXT}, )?"digest": {_TEXT}, '
+    rf'"length": "([0-9]{{1,18}})", "offset": "([0-9]{{1,18}})", "filename": {_TEXT}\}}\n'
+)
 
 
 class IndexEntry(NamedTuple):
@@ -99,7 +105,12 @@ def parse_line(line: bytes) -> IndexEntry | None:
 def parse_strict_line(line: bytes) -> StrictLine | None:
     """Return the parts of *line*; None unless it is complete and well-formed, with its line end."""
     try:
-        key, timestamp, rest = line.decode().split(" ", 2)
+        text = line.decode()
+        if usual := _USUAL_LINE.fullmatch(text):
+            key, timestamp, *values = usual.groups()
+            named = zip(_USUAL_FIELDS, values, strict=True)
+            return StrictLine(key, timestamp, {name: value for name, value in named if value is not None})
+        key, timestamp, rest = text.split(" ", 2)
         fields = json.loads(rest)
     except (ValueError, RecursionError):
         return None

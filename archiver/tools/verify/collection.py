@@ -27,14 +27,8 @@ from archiver.storage import DRAFT, OPEN, storage
 from archiver.tools.verify.file import FileResult, ReadJob
 from archiver.tools.verify.findings import FileRead, Findings, VerifyFinding, VerifyProgress, VerifyReport
 from archiver.tools.verify.frontier import FrontierCheck, WarcRow, committed_files
-from archiver.tools.verify.inventory import (
-    UNFINISHED,
-    IndexCheck,
-    connect,
-    merge,
-    relation_findings,
-    unindexed_findings,
-)
+from archiver.tools.verify.index import UNFINISHED, IndexCheck, unindexed_findings
+from archiver.tools.verify.inventory import merged, relation_findings
 from archiver.tools.verify.pool import ReadFile, read_all
 from archiver.tools.verify.stored import read_stored, stored_name, stored_warcs
 
@@ -160,8 +154,7 @@ class _Run:
             self._check_whole_file(job.name, outcomes, reading.sum, self._row(every, job.path))
             read.append(FileRead(job.name, outcomes[-1].size, sum(outcome.records for outcome in outcomes)))
             parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
-        with closing(connect(self._folder / "all.db")) as db:
-            merge(db, parts)
+        with closing(merged(self._folder / "all.db", parts)) as db:
             inspect(db)
             for finding in relation_findings(db):
                 self._findings.add(finding)

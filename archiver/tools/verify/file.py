@@ -24,6 +24,7 @@ from archiver.tools.verify.digests import RecordFinding
 from archiver.tools.verify.findings import Findings, VerifyFinding
 from archiver.tools.verify.inventory import InventoryWriter, connect, text
 from archiver.tools.verify.record_checks import BlockCheck, field_findings
+from archiver.tools.verify.usual_blocks import summary_of, usual_summary
 from archiver.warc import arc, writer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
@@ -246,21 +247,24 @@ class _Reading:
     def _check(self, record: Record, file: BinaryIO, again: BinaryIO) -> None:
         for code, message in field_findings(record):
             self._add(record, code, message)
-        check = BlockCheck(record)
         self._since += record.header_length
-        try:
-            for piece in record.pieces():
-                check.feed(piece)
-                self._since += len(piece)
-                if self._since >= STEP:
-                    self._since = 0
-                    self._at(file.tell())
-        except DamagedRecord:
-            return  # the scan returns it next
-        check.finish()
-        for code, message in check.findings():
-            if code != "truncation-unmarked" or not _answers_head(again, record):
-                self._add(record, code, message)
+        block = record.take_block()
+        summary = None if block is None else usual_summary(record, block)
+        if summary is None:
+            check = BlockCheck(record)
+            try:
+                for piece in record.pieces() if block is None else (block,):
+                    check.feed(piece)
+                    self._tell(len(piece), file)
+            except DamagedRecord:
+                return  # the scan returns it next
+            check.finish()
+            for code, message in check.findings():
+                if code != "truncation-unmarked" or not _answers_head(again, record):
+                    self._add(record, code, message)
+            summary = summary_of(check)
+        else:
+            self._tell(record.size or 0, file)
         if record.length is None and self._shared != record.offset:
             self._shared = record.offset
             self._add(record, "member-shared", "the gzip member at this offset has several records")
@@ -270,7 +274,14 @@ class _Reading:
         self._last = "" if is_last or record.type in _VISIT_ENDS else record.type
         self.whole_to = record.offset + (record.length or 0)
         self.unhashed += record.first("WARC-Block-Digest") is None
-        self._inventory.add(record, check.framing)
+        self._inventory.add(record, summary)
+
+    def _tell(self, size: int, file: BinaryIO) -> None:
+        """Report the place in *file* now and then; *size* more bytes were read."""
+        self._since += size
+        if self._since >= STEP:
+            self._since = 0
+            self._at(file.tell())
 
     def _end(self) -> None:
         alone = not (self._name.endswith(OPEN) or self._job.summed)  # else crawl.db says where it ends
