@@ -8,6 +8,7 @@ header is a constant, and the bits after the deflate data are zero. A change tha
 undetected, such as another distance inside a run of one byte.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -136,6 +137,14 @@ class FileResult:
     kept: tuple[VerifyFinding, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """The result of one file: each piece with its inventory, in order, and the file's checksum if it was requested."""
+
+    pieces: tuple[tuple[Path, FileResult], ...]
+    sum: str
+
+
 def check_file(job: ReadJob, at: Callable[[int], None]) -> FileResult:
     """Read the file of *job*. *at* receives the current offset now and then. Never raises for the file's content."""
     findings = Findings()
@@ -158,6 +167,19 @@ def current_path(path: Path) -> Path:
     """Return the current path: a running crawl may have renamed the file since the folder was listed."""
     final = path.with_name(path.name.removesuffix(OPEN))
     return final if not path.exists() and final.exists() else path
+
+
+def file_sum(path: Path, at: Callable[[int], None]) -> str:
+    """Return the checksum of all bytes of *path*, in the form of crawl.db; empty if it cannot be read."""
+    state = hashlib.sha256()
+    try:
+        with current_path(path).open("rb") as file:
+            while piece := file.read(STEP):
+                state.update(piece)
+                at(0)
+    except OSError:
+        return ""  # reported when the file is read
+    return f"sha256:{state.hexdigest()}"
 
 
 def _has_own_gzip_headers(file: BinaryIO) -> bool:
