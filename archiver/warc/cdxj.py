@@ -266,17 +266,17 @@ _LONGEST_DATE = 64  # characters; longer ones are not cached
 _DAYS, _FRACTION = 3, 7  # numbers in a date without a time, and in one with a fraction of a second
 
 
-def is_listed(record: Record) -> bool:
-    """Return True if an index lists records with a header like that of *record*."""
+def is_listed(record: Record, url: str) -> bool:
+    """Return True if an index lists records with a header like that of *record*, whose `target_url` is *url*."""
     kind = record.first("WARC-Type")
-    if kind not in _LISTED or target_url(record) == "" or record_timestamp(record) == "":
+    if kind not in _LISTED or url == "" or record_timestamp(record) == "":
         return False
     return kind in _IN_HTTP or record.first("Content-Type") != "application/warc-fields"
 
 
-def is_http(record: Record) -> bool:
-    """Return True if the block of *record* is an HTTP message."""
-    return record.type in _IN_HTTP and target_url(record).startswith(("http:", "https:"))
+def is_http(record: Record, url: str) -> bool:
+    """Return True if the block of *record*, whose `target_url` is *url*, is an HTTP message."""
+    return record.type in _IN_HTTP and url.startswith(("http:", "https:"))
 
 
 def target_url(record: Record) -> str:
@@ -286,7 +286,7 @@ def target_url(record: Record) -> str:
 
 def index_url(uri: str) -> str:
     """Return *uri* without the brackets and spaces that some writers leave in it."""
-    return bare(uri).replace(" ", "%20")
+    return bare(uri).replace(" ", "%20") if "<" in uri or " " in uri else uri
 
 
 def record_timestamp(record: Record) -> str:

@@ -279,10 +279,10 @@ def _parse_usual(header: bytes) -> _Header | None:
     """Parse a header as most writers make it; None if it needs `_parse`. Both give the same record."""
     if not header.startswith(_USUAL_BEGIN) or not header.endswith(_TRAILER) or b":  " in header or b" \r" in header:
         return None
-    text = header[10:-4].decode("latin-1")
-    count = text.count("\r\n") + 1
-    if header.translate(None, _PRINTABLE) != _LINE_ENDS[: 2 * count + 4]:  # control characters, such as a lone CR
+    ends = header.translate(None, _PRINTABLE)
+    if ends != _LINE_ENDS[: len(ends)]:  # control characters, such as a lone CR
         return None
+    text, count = header[10:-4].decode("latin-1"), len(ends) // 2 - 2
     parts = text.replace("\r\n", ": \n").split(": ")  # one split for all lines; each name but the first begins with LF
     names = _known_names(tuple(parts[::2])) if len(parts) == 2 * count <= _MOST_KNOWN else None
     if names is None:

@@ -22,7 +22,6 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
-from archiver.frontier.links import ASKED
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
@@ -35,12 +34,13 @@ from archiver.warc.records import parse_date
 _LARGEST_INTEGER = (1 << 63) - 1
 _USUAL_DATE = 64  # characters at most
 
-_CAPTURES = f"""
+_CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
-           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit, {ASKED}
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit,
+           (SELECT ask FROM asks WHERE asks.url = urls.id)
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
-"""  # noqa: S608 - a constant
+"""
 
 _WITHOUT_CAPTURE = """
     SELECT url FROM urls WHERE state = 'archived' AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id)

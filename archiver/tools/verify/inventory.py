@@ -36,6 +36,7 @@ _INDEXES = """
     CREATE INDEX records_id ON records (id);
     CREATE INDEX records_concurrent ON records (concurrent) WHERE concurrent <> '';
     CREATE INDEX records_original ON records (url, date);
+    CREATE INDEX records_revisit ON records (file) WHERE type = 'revisit';
 """
 
 
@@ -141,9 +142,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, query (the last column fill
     ),
     (
         "warcinfo-missing",
-        """SELECT path, offset, type, url, warcinfo FROM placed AS r
-           WHERE warcinfo <> '' AND NOT EXISTS
-             (SELECT 1 FROM records AS o WHERE o.id = r.warcinfo AND o.file = r.file AND o.type = 'warcinfo')""",
+        """SELECT path, offset, type, url, warcinfo FROM placed
+           WHERE warcinfo <> '' AND (file, warcinfo) NOT IN (SELECT file, id FROM records WHERE type = 'warcinfo')""",
         "WARC-Warcinfo-ID names {}, which is not a warcinfo record of this file",
     ),
     (
