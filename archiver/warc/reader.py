@@ -74,9 +74,10 @@ class Record:
         self._left = self.size or 0
         self._block = None if self.size is None else source.take_last(self._left, _TRAILER)
         self._ended = self._block is not None
-        if self._ended and self.inner == 0:
-            self.length = source.position - self.offset
-        if self.size is None:
+        if self._ended:
+            if self.inner == 0:
+                self.length = source.position - self.offset
+        elif self.size is None:
             self._torn = DamagedRecord(
                 self.offset, "content-length", f"no usable Content-Length in the header ({size[:40]!r})"
             )

@@ -248,7 +248,8 @@ class _Reading:
             if self._job.stop is not None and item.offset >= self._job.stop:
                 self.ended = item.offset
                 return
-            self._report_pending(last=False)
+            if self._pending is not None:
+                self._report_pending(last=False)
             is_forged = forged.is_forged(item)
             if isinstance(item, DamagedRecord):
                 self._pending = item
@@ -295,7 +296,7 @@ class _Reading:
         is_last = record.type == "request" and record.first("WARC-Concurrent-To") == self._says_all
         self._last = "" if is_last or record.type in _VISIT_ENDS else record.type
         self.whole_to = record.offset + (record.length or 0)
-        self.unhashed += record.first("WARC-Block-Digest") is None
+        self.unhashed += "WARC-Block-Digest" not in record.values
         self._inventory.add(record, summary)
 
     def _tell(self, size: int, file: BinaryIO) -> None:

@@ -226,7 +226,7 @@ class FrontierCheck:
             return  # reported already, or written since
         number, path, _ = file
         found = self._between(number, row.offset, row.end)
-        actual = [(kind, offset, length) for _, offset, length, kind, *_ in found]
+        actual = [(record[3], record[1], record[2]) for record in found]  # type, offset, length
         expected = row.places()
         if actual != expected:
             found_places = _format_places(actual) or "no complete record"

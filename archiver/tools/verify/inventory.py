@@ -70,14 +70,23 @@ class InventoryWriter:
         content = _essence(value("Content-Type", ""))
         self._rows.append(
             (
-                *(record.offset, record.inner, record.length, record.type if record.is_usual else text(record.type)),
-                *(value("WARC-Record-ID", ""), index_url(value("WARC-Target-URI", ""))),
-                *(value("WARC-Date", ""), value("WARC-Concurrent-To", "")),
-                *(value("WARC-Warcinfo-ID", ""), value("WARC-Payload-Digest", ""), content),
-                *(block.status, content if block.mime is None else block.mime),
+                record.offset,
+                record.inner,
+                record.length,
+                record.type if record.is_usual else text(record.type),
+                value("WARC-Record-ID", ""),
+                index_url(value("WARC-Target-URI", "")),
+                value("WARC-Date", ""),
+                value("WARC-Concurrent-To", ""),
+                value("WARC-Warcinfo-ID", ""),
+                value("WARC-Payload-Digest", ""),
+                content,
+                block.status,
+                content if block.mime is None else block.mime,
                 value("WARC-Truncated", ""),
                 index_url(value("WARC-Refers-To-Target-URI", "")),
-                *(value("WARC-Refers-To", ""), value("WARC-Refers-To-Date", "")),
+                value("WARC-Refers-To", ""),
+                value("WARC-Refers-To-Date", ""),
             )
         )
         if len(self._rows) >= BATCH:
