@@ -150,7 +150,9 @@ def _listed(record: Record, url: str) -> IndexedRecord | None:
         record.offset,
         _length(record),
     )
-    return entry.in_language(decode_field(record.first(ACCEPT_LANGUAGE)) if answer else "")
+    if not answer or record.has_known_fields:
+        return entry
+    return entry.in_language(decode_field(record.first(ACCEPT_LANGUAGE)))
 
 
 def _read(record: Record, *, has_head: bool) -> tuple[Framing | None, str]:
@@ -192,13 +194,15 @@ def _length(record: Record) -> int:
 
 def _request_of(record: Record) -> _Request | None:
     """Return the request in *record*; None if it is incomplete."""
-    block = bytearray()
-    try:
-        for piece in record.pieces():
-            block += piece[: MAX_HEAD + MAX_BODY - len(block)]
-    except DamagedRecord:
-        return None
-    head, _, body = bytes(block).partition(b"\r\n\r\n")
+    if (whole := record.take_block()) is None:
+        block = bytearray()
+        try:
+            for piece in record.pieces():
+                block += piece[: MAX_HEAD + MAX_BODY - len(block)]
+        except DamagedRecord:
+            return None
+        whole = bytes(block)
+    head, _, body = whole.partition(b"\r\n\r\n")
     if head.startswith(b"GET ") and not opens_websocket(head):
         return _GET
     first, *rest = head.split(b"\r\n")
@@ -236,8 +240,8 @@ def _joined(seen: Iterable[_RecordInFile], hidden: Collection[str]) -> Iterator[
 
 def _belong(first: _RecordInFile, second: _RecordInFile) -> bool:
     return (
-        {first.kind, second.kind} == {"response", "request"}
-        and first.url == second.url
+        first.url == second.url
+        and {first.kind, second.kind} == {"response", "request"}
         and second.concurrent == first.id
     )
 

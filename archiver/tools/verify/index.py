@@ -49,6 +49,7 @@ class IndexCheck:
         self._files = {
             name: (number, whole_to) for number, name, whole_to in db.execute("SELECT id, name, whole_to FROM files")
         }
+        self._look = db.cursor().execute
         self._seen: list[tuple[int]] = []
 
     def findings(self) -> Iterator[VerifyFinding]:
@@ -100,7 +101,7 @@ class IndexCheck:
         offset, length = int(entry["offset"]), int(entry["length"])
         if offset >= whole_to and self._running:
             return  # written since
-        found = self._db.execute(_RECORD, (number, offset)).fetchone()
+        found = self._look(_RECORD, (number, offset)).fetchone()
         if found is None or length not in _lengths(found[1], str(entry["filename"])):
             actual = "no complete record begins there" if found is None else f"the record there has {found[1]} bytes"
             yield "index-place", f"it says offset {offset}, length {length}, but {actual}"

@@ -209,7 +209,7 @@ def _is_sound(record: Record) -> bool:
         return False
     if not record.has_known_fields or (form := _sound_form(record.type, tuple(record.values))) is None:
         return False
-    if _USUAL_VALUES.fullmatch(form.text(record.values)):
+    if _USUAL_VALUES.fullmatch(form.template % form.choose(record.values)):
         return True
     checks = ((_SYNTAX.get(name), name, value) for name, value in record.values.items())
     return not any(check(name, value) for check, name, value in checks if check is not None)
@@ -219,11 +219,7 @@ class _Form(NamedTuple):
     """What a header says in the fields whose text is checked."""
 
     choose: Callable[[Mapping[str, str]], tuple[str, ...]]
-    template: str
-
-    def text(self, values: Mapping[str, str]) -> str:
-        """Return the checked *values* as `_USUAL_VALUES` expects them."""
-        return self.template % self.choose(values)
+    template: str  # makes of these values what `_USUAL_VALUES` expects
 
 
 @lru_cache(maxsize=256)

@@ -22,11 +22,14 @@ class BlockSummary(NamedTuple):
     mime: str | None = None  # of the payload; of a request its method; None: that of the record
 
 
+_OF_RECORD = BlockSummary()
+
+
 def summary_of(check: BlockCheck) -> BlockSummary:
     """Return the summary of the block that *check* has read."""
     framing = check.framing
     if framing is None:
-        return BlockSummary()
+        return _OF_RECORD
     return BlockSummary(framing.status, framing.protocol if check.of_request else framing.media_type)
 
 
@@ -40,7 +43,7 @@ def usual_summary(record: Record, block: bytes) -> BlockSummary | None:
     if kind not in WITH_PAYLOAD:
         payload = None
     if kind not in MESSAGES or not is_http(values.get("Content-Type", "")):
-        return BlockSummary() if payload is None or payload == stated or _holds(payload, block) else None
+        return _OF_RECORD if payload is None or payload == stated or _holds(payload, block) else None
     if kind == "request":
         return _of_request(block) if payload is None else None
     return _of_response(block, payload, has_body=kind == "response")
