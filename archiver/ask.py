@@ -22,7 +22,7 @@ _UPGRADE = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*(?:\r\n|\Z)", re.IGNOREC
 
 def opens_websocket(head: bytes) -> bool:
     """Return True if the request with this *head* opens a WebSocket connection: its answer is no answer to a GET."""
-    return head.startswith(b"GET ") and _UPGRADE.search(head) is not None
+    return head.startswith(b"GET ") and b"websocket" in head.lower() and _UPGRADE.search(head) is not None
 
 
 @dataclass(frozen=True, slots=True)

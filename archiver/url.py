@@ -22,6 +22,7 @@ PAGE_ENDINGS = frozenset(
         *("jspx", "jsf", "cfm", "cgi", "pl", "do"),
     )
 )
+DATABASE_SCHEMES = ("postgresql://", "postgres://")  # in front of the address of a frontier
 MAX_LENGTH = 16_384  # longer URLs are data that leaked into a link; servers refuse more than 8 KiB
 
 # References that need no parser, because nothing in them must be escaped or normalized. Absolute ones have a host that

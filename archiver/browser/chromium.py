@@ -5,6 +5,7 @@ that has no interface, not even loopback: whatever a page does, no packet leaves
 """
 
 import os
+import re
 import select
 import shlex
 import shutil
@@ -43,13 +44,32 @@ PROFILE = "archiver-browser-"  # begins the names of profiles; the number of our
 IN, OUT = 3, 4  # descriptors of the pipe in the browser
 CLOSING_TIME = 10.0  # seconds to end in order
 CLOSING_STEP = 0.05
-MAX_ERROR = 2000  # bytes of what the browser printed last
+MAX_ERROR = 2000  # characters of a message
+MAX_PRINTED = 1 << 20  # bytes of what the browser printed that are looked at
 USER = 1000  # in the namespace: not root, so that Chromium keeps its own sandbox
 MEMORY = 2 << 30  # bytes of data of each process in the namespace; a page that wants more gets an error, or crashes
 NAMESPACE = (
     *("unshare", "--user", "--net", f"--map-user={USER}", f"--map-group={USER}", "--"),
     *("prlimit", f"--data={MEMORY}", "--"),
 )
+_LOG_LINE = re.compile(
+    r"\[[0-9:/.]*(?:VERBOSE[0-9]*|INFO|WARNING|ERROR|FATAL|DFATAL):(?P<source>[^\]]*)\] *(?P<text>.*)"
+)
+_NO_SCREEN = "it finds no screen"
+_AS_ROOT = (
+    "it does not run as root; run archiver as another user, or add --no-sandbox to the command of --browser, which "
+    "leaves this machine without that protection"
+)
+_NO_SANDBOX = (
+    "this machine does not allow its sandbox; if you trust the pages, add --no-sandbox to the command of --browser"
+)
+_CAUSES = {  # of an end at the start, by words that Chromium logs
+    "Running as root without --no-sandbox": _AS_ROOT,
+    "No usable sandbox": _NO_SANDBOX,
+    "Missing X server": _NO_SCREEN,
+    "Unable to open X display": _NO_SCREEN,
+    "The platform failed to initialize": _NO_SCREEN,
+}
 NO_BUS = {"DBUS_SESSION_BUS_ADDRESS": "disabled:", "DBUS_SYSTEM_BUS_ADDRESS": "disabled:"}
 
 
@@ -150,16 +170,25 @@ class Chromium:
             return True
 
     def last_error(self) -> str:
-        """Return the last line that it printed."""
+        """Return why it has ended, as far as it printed that."""
         self._errors.seek(0)
-        lines = self._errors.read()[-MAX_ERROR:].decode("utf-8", "replace").strip().splitlines()
-        return printable(lines[-1] if lines else "it printed nothing", MAX_ERROR)
+        return why_ended(self._errors.read(MAX_PRINTED).decode("utf-8", "replace"))
 
     def _release(self) -> None:
         for end in (self.write_end, self.read_end):
             os.close(end)
         self._errors.close()
         self._profile.cleanup()
+
+
+def why_ended(printed: str) -> str:
+    """Return why a browser has ended that *printed* this: a known cause, or its last line without what logs add."""
+    for sign, cause in _CAUSES.items():
+        if sign in printed:
+            return cause
+    logged = [(line, _LOG_LINE.fullmatch(line)) for line in map(str.strip, printed.splitlines()) if line]
+    said = [line if log is None else log["text"] for line, log in logged if log is None or "dbus" not in log["source"]]
+    return printable(next(filter(None, reversed(said)), "it printed nothing that explains it"), MAX_ERROR)
 
 
 def _remove_left_profiles() -> None:

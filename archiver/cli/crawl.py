@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archiver.cli.config.setting_options import crawl_options, profile_option, setting_options
 from archiver.cli.options import (
     config_option,
-    crawl_options,
     define_command,
     directory_argument,
     output_option,
-    profile_option,
     seed_lists_option,
-    setting_options,
     verbosity,
     verbosity_options,
 )

@@ -14,15 +14,14 @@ from archiver.cli.terminal import complain
 from archiver.collection import safe_paths
 from archiver.collection.layout import NAME_A_COLLECTION, Layout, holds_crawl
 from archiver.collection.lock import holder
-from archiver.collection.settings_file import read_settings, seed_descriptions
-from archiver.config.addresses import DATABASE_SCHEMES
-from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.address import address_of, check_driver, machine_of
 from archiver.storage import OPEN, storage, sync_folder
+from archiver.url import DATABASE_SCHEMES
 
 if TYPE_CHECKING:
     from archiver.collection.named_crawl import NamedCrawl
+    from archiver.config.settings import Settings
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
 
@@ -237,6 +236,8 @@ def check_frontier(address: str, *, new: bool) -> None:
 
 def lacks_frontier(layout: Layout, address: str) -> bool:
     """Return True if there is no frontier, but crawl.toml names *address*."""
+    from archiver.collection.settings_file import read_settings
+
     there = layout.has_frontier() or not layout.settings.exists()
     return not there and read_settings(layout.settings).get("frontier") == address
 
@@ -271,7 +272,7 @@ def other_machines(layout: Layout) -> list[str]:
         return [each.name for each in machines.accounts(db) if each.name != own and each.warcs]
 
 
-def check_same_frontier(layout: Layout, settings: Settings) -> None:
+def check_same_frontier(layout: Layout, settings: "Settings") -> None:
     """Refuse a crawl.toml that names another database than the one of the crawl."""
     address = address_of(layout.database)
     if address != settings.limits.frontier:
@@ -284,6 +285,8 @@ def check_same_frontier(layout: Layout, settings: Settings) -> None:
 
 def dedup_from(directory: Path) -> list[Path]:
     """Return the archives that hold payloads which the crawl in *directory* did not store again."""
+    from archiver.collection.settings_file import read_settings
+
     settings = Layout(directory).settings
     if not settings.is_file():
         return []
@@ -307,6 +310,9 @@ def first_seeds(directory: Path, most: int) -> list[str]:
             complain(f"{error}; the seeds are read from {layout.settings.name}")
     elif not layout.address.is_file():
         return []
+    from archiver.collection.settings_file import read_settings
+    from archiver.config.settings import Settings, with_values
+
     try:
         return list(with_values(Settings(), read_settings(layout.settings)).seeds[:most])
     except ConfigError as error:
@@ -316,6 +322,8 @@ def first_seeds(directory: Path, most: int) -> list[str]:
 
 def seed_titles(directory: Path) -> dict[str, str]:
     """Return the titles that the user gave seeds of the crawl in *directory*, by URL."""
+    from archiver.collection.settings_file import seed_descriptions
+
     try:
         return {address: about.title for address, about in seed_descriptions(Layout(directory)).items() if about.title}
     except ConfigError as error:
@@ -323,7 +331,7 @@ def seed_titles(directory: Path) -> dict[str, str]:
         return {}
 
 
-def check_store(settings: Settings, *, resumed: bool = False) -> None:
+def check_store(settings: "Settings", *, resumed: bool = False) -> None:
     """Refuse a store that cannot be written to; a crawl that is *resumed* goes on without it."""
     if not settings.warc.store:
         return

@@ -24,7 +24,6 @@ import click
 from archiver import __version__
 from archiver.cli.options import CONTEXT, write_examples
 from archiver.cli.terminal import complain, without_secrets
-from archiver.config.seeds import lacks_scheme, seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.model import ExitCode
 
@@ -249,6 +248,8 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
 def unknown_command(name: str) -> str:
     """Return the message for the word *name* where a command is expected."""
     if name and ("/" in name or "." in name or name.startswith("localhost")):
+        from archiver.config.seeds import lacks_scheme, seed
+
         try:
             address = seed(name)
         except ConfigError:

@@ -20,22 +20,25 @@ from archiver.cli.directory import (
     finish_switch_over,
     make_directory,
 )
-from archiver.cli.options import crawl_argument, define_command, directory_argument, output_option, store_option
+from archiver.cli.options import (
+    crawl_argument,
+    database_of,
+    define_command,
+    directory_argument,
+    output_option,
+    store_option,
+)
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout, holds_crawl
 from archiver.collection.lock import Lock
-from archiver.collection.named_files import vouch
-from archiver.collection.settings_file import read_settings
 from archiver.collection.store import StoredFile, StoredFiles
-from archiver.config import toml
-from archiver.config.addresses import DATABASE
-from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 from archiver.humanize import count, printable
 from archiver.model import ExitCode
 
 if TYPE_CHECKING:
     from archiver.collection.named_crawl import NamedCrawl
+    from archiver.config.settings import Settings
     from archiver.frontier.captures import ClosedFile
 
 MOST_PLAIN = 10_000_000  # lines of an index that is one plain file: some 3 GB
@@ -108,6 +111,8 @@ def _store_of(crawl: "NamedCrawl", given: str | None) -> str:
 
 def _note_store(layout: Layout, store: str, files: "Sequence[ClosedFile]") -> None:
     """Write down that the WARC *files* are in *store*, for replay and verify."""
+    from archiver.collection.named_files import vouch
+
     stored = [StoredFile(f"archive/{each.name}", *each[1:], store) for each in files] if store else []
     StoredFiles(layout).replace(stored)
     vouch(layout, [f"store {store}"] if store else [])
@@ -166,6 +171,8 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
     check_files_are_here(directory)
     check_idle(directory)
     finish_switch_over(directory)
+    from archiver.config import toml
+    from archiver.config.settings import with_values
     from archiver.crawl.recovery.rebuild import rebuilt
 
     settings, text = _settings(directory)
@@ -202,8 +209,11 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
     return ExitCode.DONE
 
 
-def _settings(directory: Path) -> tuple[Settings, str]:
+def _settings(directory: Path) -> "tuple[Settings, str]":
     """Return the settings of crawl.toml and ""; without one, those in the newest WARC file and a text for it."""
+    from archiver.collection.settings_file import read_settings
+    from archiver.config import toml
+    from archiver.config.settings import Settings, with_values
     from archiver.crawl.recovery.recover import own_files, settings_text
 
     layout = Layout(directory)
@@ -230,8 +240,8 @@ REBUILD = define_command(
         click.Option(
             ["--frontier"],
             default="",
-            metavar=DATABASE.metavar,
-            type=DATABASE.parse,
+            metavar="DATABASE",
+            type=database_of,
             help="Make it in this empty PostgreSQL database, in place of crawl.db.",
         ),
     ],

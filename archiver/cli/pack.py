@@ -14,8 +14,7 @@ from archiver import __version__, humanize
 from archiver.cli.directory import check_files_are_here, check_idle, check_is_directory, dedup_from
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, say
-from archiver.collection.earlier_crawls import rounds
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.named_crawl import chosen_crawl, collected_crawls, crawls_since
 from archiver.collection.settings_file import read_settings, seed_descriptions
 from archiver.config.option_types import SIZE

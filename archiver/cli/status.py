@@ -66,7 +66,8 @@ class CrawlStatus:
 
 def status(place: Path | str, *, as_json: bool, check: bool) -> ExitCode:
     """Print the progress of the crawl at *place*; with *check* only whether it runs."""
-    from archiver.collection.earlier_crawls import rounds, stamp_of
+    from archiver.collection.earlier_crawls import stamp_of
+    from archiver.collection.layout import rounds
 
     now = time.time()
     if check:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from archiver.ask import METHOD
 from archiver.collection.dates import date_range
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
 from archiver.errors import ArchiveError, ConfigError
@@ -42,19 +42,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # dates in a message
 MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
-STAMP = re.compile(r"[0-9]{14}")
 PRUNED = ".pruned"  # at the end of the name of a crawl's folder after `archiver prune`; its log and reports stay
 _LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
-
-
-def rounds(layout: Layout) -> list[Layout]:
-    """Return the layouts of the earlier crawls in the collection of *layout*, newest first."""
-    if not layout.earlier.is_dir():
-        return []
-    with storage(layout.earlier):
-        folders = [Layout(path) for path in layout.earlier.iterdir() if STAMP.fullmatch(path.name)]
-    found = [folder for folder in folders if folder.has_frontier()]
-    return sorted(found, key=lambda folder: folder.directory.name, reverse=True)
 
 
 @contextmanager

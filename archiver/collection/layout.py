@@ -1,5 +1,6 @@
 """The paths in a collection's directory, which is a pywb collection too."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from archiver.frontier.address import file_of, is_there
 from archiver.storage import DRAFT, storage, sync_folder
 
 NAME_A_COLLECTION = "; name a collection, for example collections/example.org"  # the end of a message
+STAMP = re.compile(r"[0-9]{14}")  # names the folder of an earlier crawl
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +133,13 @@ class Layout:
 def holds_crawl(directory: Path) -> bool:
     """Return whether *directory* holds a crawl."""
     return Layout(directory).has_frontier() or Layout(directory).settings.exists()
+
+
+def rounds(layout: Layout) -> list[Layout]:
+    """Return the layouts of the earlier crawls in the collection of *layout*, newest first."""
+    if not layout.earlier.is_dir():
+        return []
+    with storage(layout.earlier):
+        folders = [Layout(path) for path in layout.earlier.iterdir() if STAMP.fullmatch(path.name)]
+    found = [folder for folder in folders if folder.has_frontier()]
+    return sorted(found, key=lambda folder: folder.directory.name, reverse=True)

@@ -16,8 +16,8 @@ from typing import Self
 
 from archiver.collection import lock
 from archiver.collection.dates import date_range
-from archiver.collection.earlier_crawls import rounds, stamp_for, stamp_of
-from archiver.collection.layout import Layout, holds_crawl
+from archiver.collection.earlier_crawls import stamp_for, stamp_of
+from archiver.collection.layout import Layout, holds_crawl, rounds
 from archiver.collection.lock import Holder, Lock
 from archiver.collection.settings_file import read_settings
 from archiver.config import toml

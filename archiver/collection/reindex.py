@@ -18,7 +18,8 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.records import warc_files
 from archiver.http import Dechunker, read_beginning
-from archiver.http.head import MAX_HEAD
+from archiver.http.head import LONGEST_HEAD, MAX_HEAD, read_stored
+from archiver.model import Framing
 from archiver.storage import OPEN, storage
 from archiver.warc.cdxj import (
     NEVER_LISTED,
@@ -46,6 +47,9 @@ class _Request(NamedTuple):
     content_type: str
     length: str | None
     body: bytes
+
+
+_GET = _Request("GET", "", None, b"")
 
 
 class _RecordInFile(NamedTuple):
@@ -117,51 +121,56 @@ def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
     forged = ForgedRecords(file)
     for record in scan(file):
         if not forged.is_forged(record) and not isinstance(record, DamagedRecord):
-            kind = record.first("WARC-Type") or ""
-            if kind == "metadata" and record.first("Content-Type") == FIELDS_TYPE:  # a third of our records
+            value = record.values.get
+            kind = value("WARC-Type", "")
+            if kind == "metadata" and value("Content-Type") == FIELDS_TYPE:  # a third of our records
                 yield _RecordInFile(kind, "", None, None, record.offset, record.inner)
                 continue
-            yield _RecordInFile(
-                kind,
-                target_url(record),
-                record.first("WARC-Record-ID"),
-                record.first("WARC-Concurrent-To"),
-                record.offset,
-                record.inner,
-                _listed(record) if is_listed(record) else None,
-                _request_of(record) if kind == "request" and is_http(record) else None,
-            )
+            url = target_url(record)
+            listed = _listed(record, url) if is_listed(record, url) else None
+            request = _request_of(record) if kind == "request" and is_http(record, url) else None
+            ids = value("WARC-Record-ID"), value("WARC-Concurrent-To")
+            yield _RecordInFile(kind, url, *ids, record.offset, record.inner, listed, request)
 
 
-def _listed(record: Record) -> IndexedRecord | None:
-    """Return the index entry of *record*; None if its block is incomplete, which verify reports."""
-    digest = hashlib.sha1(usedforsecurity=False) if _lacks_digest(record) else None
-    pieces = _block(record)
-    begin, framing = b"", None
+def _listed(record: Record, url: str) -> IndexedRecord | None:
+    """Return the index entry of *record* for *url*; None if its block is incomplete, which verify reports."""
     try:
-        if record.size and is_http(record):
-            begin, framing = read_beginning(pieces)
-        for piece in chain((begin[framing.head_length :],) if framing else (), pieces):
-            if digest is not None:
-                digest.update(piece)
+        framing, digest = _read(record, has_head=bool(record.size) and is_http(record, url))
     except DamagedRecord:
         return None
     answer = record.type in ("response", "revisit")
     mime = (framing.media_type if framing else "") if answer else mime_of(decode_field(record.first("Content-Type")))
     entry = IndexedRecord(
-        url=target_url(record),
-        timestamp=record_timestamp(record),
-        mime=REVISIT if record.type == "revisit" else mime,
-        status=str(framing.status or "-") if framing and answer else None,
-        digest=decode_field(record.first("WARC-Payload-Digest")) or _written(digest),
-        offset=record.offset,
-        length=_length(record),
+        url,
+        record_timestamp(record),
+        REVISIT if record.type == "revisit" else mime,
+        str(framing.status or "-") if framing and answer else None,
+        decode_field(record.first("WARC-Payload-Digest")) or digest,
+        record.offset,
+        _length(record),
     )
-    return entry.in_language(decode_field(record.first(ACCEPT_LANGUAGE)) if answer else "")
+    if not answer or record.has_known_fields:
+        return entry
+    return entry.in_language(decode_field(record.first(ACCEPT_LANGUAGE)))
 
 
-def _lacks_digest(record: Record) -> bool:
-    return record.type != "revisit" and not record.first("WARC-Payload-Digest")
+def _read(record: Record, *, has_head: bool) -> tuple[Framing | None, str]:
+    """Return the HTTP head of *record* if it *has_head*, and the digest of the payload if the header lacks it.
+
+    Raises `DamagedRecord` if the block is incomplete.
+    """
+    lacks_digest = record.type != "revisit" and not record.first("WARC-Payload-Digest")
+    block = None if lacks_digest else record.take_block()
+    if block is not None:  # as most are
+        return read_stored(block[:LONGEST_HEAD]) if has_head else None, ""
+    digest = hashlib.sha1(usedforsecurity=False)
+    pieces = _block(record)
+    begin, framing = read_beginning(pieces) if has_head else (b"", None)
+    for piece in chain((begin[framing.head_length :],) if framing else (), pieces):
+        if lacks_digest:
+            digest.update(piece)
+    return framing, f"sha1:{base64.b32encode(digest.digest()).decode()}" if lacks_digest else ""
 
 
 def _block(record: Record) -> Iterator[bytes]:
@@ -176,10 +185,6 @@ def _block(record: Record) -> Iterator[bytes]:
             raise
 
 
-def _written(digest: "hashlib._Hash | None") -> str:
-    return "" if digest is None else f"sha1:{base64.b32encode(digest.digest()).decode()}"
-
-
 def _length(record: Record) -> int:
     """Return the length as cdxj-indexer does: a whole gzip member, or an uncompressed record without its line ends."""
     if not record.compressed:
@@ -189,13 +194,17 @@ def _length(record: Record) -> int:
 
 def _request_of(record: Record) -> _Request | None:
     """Return the request in *record*; None if it is incomplete."""
-    block = bytearray()
-    try:
-        for piece in record.pieces():
-            block += piece[: MAX_HEAD + MAX_BODY - len(block)]
-    except DamagedRecord:
-        return None
-    head, _, body = bytes(block).partition(b"\r\n\r\n")
+    if (whole := record.take_block()) is None:
+        block = bytearray()
+        try:
+            for piece in record.pieces():
+                block += piece[: MAX_HEAD + MAX_BODY - len(block)]
+        except DamagedRecord:
+            return None
+        whole = bytes(block)
+    head, _, body = whole.partition(b"\r\n\r\n")
+    if head.startswith(b"GET ") and not opens_websocket(head):
+        return _GET
     first, *rest = head.split(b"\r\n")
     method = WEBSOCKET if opens_websocket(head) else first.decode("latin-1").strip().partition(" ")[0]
     if method.upper() not in WITH_BODY:
@@ -231,8 +240,8 @@ def _joined(seen: Iterable[_RecordInFile], hidden: Collection[str]) -> Iterator[
 
 def _belong(first: _RecordInFile, second: _RecordInFile) -> bool:
     return (
-        {first.kind, second.kind} == {"response", "request"}
-        and first.url == second.url
+        first.url == second.url
+        and {first.kind, second.kind} == {"response", "request"}
         and second.concurrent == first.id
     )
 

@@ -112,7 +112,6 @@ SOURCE_ADDRESS = OptionType(
 IP_VERSION = OptionType("4|6|any", "one of 4, 6, any", _version)
 
 
-DATABASE_SCHEMES = ("postgresql://", "postgres://")
 _DATABASE = re.compile(
     r"postgres(?:ql)?://(?:[\w.%~-]+@)?[\w.,:%~\[\]-]*/[\w.%~-]+(?:\?(?P<options>[\w=&.-]+))?", re.ASCII
 )

@@ -17,9 +17,9 @@ from archiver.collection import safe_paths
 from archiver.collection.crawl_log import CrawlLog
 from archiver.collection.dedup_sources import OtherIndex, indexes_of
 from archiver.collection.disk_space import DiskSpace
-from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawls, rounds
+from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawls
 from archiver.collection.index import Index
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.live import Live, Tally
 from archiver.collection.lock import Lock
 from archiver.collection.named_files import archive_use, event_uses, file_uses, secret_uses, store_uses, vouch

@@ -25,9 +25,9 @@ from pathlib import Path
 from archiver import url
 from archiver.clock import Clock
 from archiver.collection import safe_paths
-from archiver.collection.earlier_crawls import OK, STAMP, EarlierCrawls, StoredVersion, given_by_hand, rounds, stamp_for
+from archiver.collection.earlier_crawls import OK, EarlierCrawls, StoredVersion, given_by_hand, stamp_for
 from archiver.collection.index import Index
-from archiver.collection.layout import Layout
+from archiver.collection.layout import STAMP, Layout, rounds
 from archiver.collection.lock import Lock
 from archiver.collection.settings_file import put_settings
 from archiver.config.fetch_settings import FetchSettings

@@ -12,9 +12,9 @@ from pathlib import Path
 from shlex import quote
 from typing import BinaryIO, NamedTuple
 
-from archiver.config.addresses import DATABASE_SCHEMES
 from archiver.errors import ConfigError
 from archiver.storage import replace_file, user_key
+from archiver.url import DATABASE_SCHEMES
 
 SUFFIX = ".postgresql"
 LONGEST = 4096  # characters of an address

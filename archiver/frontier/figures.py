@@ -44,6 +44,7 @@ _KINDS = (  # of media types, as people call them; the first match counts
     ("data and text", "mime LIKE 'text/%' OR mime LIKE '%json' OR mime LIKE '%xml'"),
 )
 OTHERS = "others"
+UNKNOWN = "unknown"
 _KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
 _SPEED = " ".join(f"WHEN duration <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
 
@@ -283,10 +284,14 @@ WHERE {ANSWER_REVISIT} > 0 GROUP BY 1
 
 
 def revisits(db: Reader) -> list[tuple[str, int, int, int]]:
-    """Return (profile, captures, bytes received for them, bytes of payload not stored again)."""
+    """Return (profile, captures, bytes received for them, bytes of payload not stored again).
+
+    Revisits with a profile that this version does not know count together, as `UNKNOWN`.
+    """
     count_answers(db)
     rows = db.execute(_REVISITS).fetchall()
-    return sorted((PROFILES[place], captures, received, length) for place, captures, received, length in rows)
+    names = (*PROFILES, UNKNOWN)
+    return sorted((names[place], captures, received, length) for place, captures, received, length in rows)
 
 
 def truncated(db: Reader) -> Iterator[TruncatedCapture]:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database
@@ -27,9 +28,9 @@ from archiver.frontier.gathered import (
     count_urls,
     find_unusual,
 )
-from archiver.policy import limits
-from archiver.policy.limits import ThrottleState
-from archiver.policy.quotas import NO_QUOTAS, Quotas
+
+if TYPE_CHECKING:
+    from archiver.policy.quotas import Quotas
 
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
@@ -254,26 +255,17 @@ ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
 
 
-def hosts(db: Reader, now: float, limit: int = -1, *, quotas: Quotas = NO_QUOTAS) -> Iterator[HostAccount]:
+def hosts(db: Reader, now: float, limit: int = -1, *, quotas: "Quotas | None" = None) -> Iterator[HostAccount]:
     """Yield the hosts, those with most waiting URLs first, at most *limit* unless it is negative."""
-    rows = db.execute(_HOSTS, (limit if limit >= 0 else _ALL,))
-    for (
-        key,
-        waiting,
-        archived,
-        failed,
-        excluded,
-        captures,
-        received,
-        duration,
-        not_before,
-        robots,
-        due,
-        *others,
-    ) in rows:
+    from archiver.policy import limits  # noqa: PLC0415 - slow to import; few ask for hosts
+    from archiver.policy import quotas as policy  # noqa: PLC0415 - the same
+
+    known = quotas or policy.NO_QUOTAS
+    for row in db.execute(_HOSTS, (limit if limit >= 0 else _ALL,)):
+        key, waiting, archived, failed, excluded, captures, received, duration, not_before, robots, due, *others = row
         paused, visited, pause, *state = others
-        slowed = limits.slowed(ThrottleState(*state)) if waiting else ""
-        quota = quotas.of(key)
+        slowed = limits.slowed(limits.ThrottleState(*state)) if waiting else ""
+        quota = known.of(key)
         ready = robots == "known" or quota.ignores_robots
         why, until = _wait(waiting=waiting, not_before=not_before, ready=ready, due=due, now=now)
         if why == "retry-after" and pause:

@@ -29,6 +29,7 @@ _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
 _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
+_USUAL_LENGTH = 18  # digits of a body's length that fits in 63 bits
 
 Field = tuple[str, str]
 Status = tuple[int, str, tuple[str, ...]]  # status code, protocol, faults
@@ -119,15 +120,7 @@ def _message(length: int, first: Status, fields: tuple[Field, ...]) -> tuple[Fra
     """Return the framing and body length for a parsed head of *length* bytes."""
     status, protocol, faults = first
     body = body_length(fields)
-    framing = Framing(
-        status=status,
-        head_length=length,
-        chunked=body.chunked,
-        media_type=_media_type(fields),
-        fields=fields,
-        protocol=protocol,
-        faults=faults + body.faults,
-    )
+    framing = Framing(status, length, body.chunked, _media_type(fields), fields, protocol, faults + body.faults)
     return framing, body
 
 
@@ -179,10 +172,8 @@ def _fields(lines: list[bytes]) -> tuple[tuple[Field, ...], tuple[str, ...]]:
 
 
 def _media_type(fields: tuple[Field, ...]) -> str:
-    for name, value in fields:
-        if name == "content-type":
-            return _essence(value) if len(value) <= SHORT else _read_essence(value)
-    return ""
+    value = dict(fields[::-1]).get("content-type", "")  # the first one
+    return _essence(value) if len(value) <= SHORT else _read_essence(value)
 
 
 def _read_essence(value: str) -> str:
@@ -195,13 +186,13 @@ _essence = lru_cache(maxsize=256)(_read_essence)
 
 def body_length(fields: tuple[Field, ...]) -> BodyLength:
     """Return how the body of a response with these *fields* ends (RFC 9112 §6.3)."""
-    lengths: list[str] = []
-    coded: list[str] = []
-    for name, value in fields:
-        if name == "content-length":
-            lengths.append(value)
-        elif name == "transfer-encoding":
-            coded.append(value)
+    named = dict(fields)
+    if len(named) == len(fields) and "transfer-encoding" not in named:  # the usual way, which gives what the other does
+        length = named.get("content-length")
+        if length is None or (length.isdecimal() and length.isascii() and len(length) <= _USUAL_LENGTH):
+            return BodyLength(None if length is None else int(length), chunked=False)
+    lengths = [value for name, value in fields if name == "content-length"]
+    coded = [value for name, value in fields if name == "transfer-encoding"]
     if codings := _codings(coded):
         odd = len(codings) > MAX_CODINGS or codings[-1] != "chunked"
         return BodyLength(None, not odd, ("transfer-coding",) if odd else ())

@@ -48,6 +48,12 @@ _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 _REQUIRED = ("url", "digest", "filename", "offset", "length")  # `mime` and `status` are absent if the record has none
 _STRICT_TIMESTAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
 _STRICT_NUMBER = re.compile(r"[0-9]{1,18}")
+_TEXT = r'"([ !#-\[\]-~]*)"'  # without escapes
+_USUAL_FIELDS = ("url", "mime", "status", "digest", "length", "offset", "filename")
+_USUAL_LINE = re.compile(
+    rf'([!-~]+) ([0-9]{{14}}) \{{"url": {_TEXT}, (?:"mime": {_TEXT}, )?(?:"status": {_TEXT}, )?"digest": {_TEXT}, '
+    rf'"length": "([0-9]{{1,18}})", "offset": "([0-9]{{1,18}})", "filename": {_TEXT}\}}\n'
+)
 
 
 class IndexEntry(NamedTuple):
@@ -99,7 +105,12 @@ def parse_line(line: bytes) -> IndexEntry | None:
 def parse_strict_line(line: bytes) -> StrictLine | None:
     """Return the parts of *line*; None unless it is complete and well-formed, with its line end."""
     try:
-        key, timestamp, rest = line.decode().split(" ", 2)
+        text = line.decode()
+        if usual := _USUAL_LINE.fullmatch(text):
+            key, timestamp, *values = usual.groups()
+            named = zip(_USUAL_FIELDS, values, strict=True)
+            return StrictLine(key, timestamp, {name: value for name, value in named if value is not None})
+        key, timestamp, rest = text.split(" ", 2)
         fields = json.loads(rest)
     except (ValueError, RecursionError):
         return None
@@ -130,6 +141,9 @@ def timestamp14(microseconds: int) -> str:
 @lru_cache(maxsize=64)
 def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%S}"
+
+
+_quoted = json.encoder.encode_basestring_ascii  # as json.dumps writes a text, which takes thrice as long for a line
 
 
 class IndexedRecord(NamedTuple):
@@ -173,7 +187,8 @@ class IndexedRecord(NamedTuple):
         if self.method:
             fields |= {"requestBody": self.query, "method": self.method}
         key = self.key or safe_key(self.url)
-        return f"{key} {self.timestamp} {json.dumps(fields)}\n".encode("utf-8", "replace")
+        texts = [f'"{name}": {"null" if value is None else _quoted(value)}' for name, value in fields.items()]
+        return f"{key} {self.timestamp} {{{', '.join(texts)}}}\n".encode("utf-8", "replace")
 
 
 def is_shown(capture: Capture | Resource) -> bool:
@@ -255,17 +270,17 @@ _LONGEST_DATE = 64  # characters; longer ones are not cached
 _DAYS, _FRACTION = 3, 7  # numbers in a date without a time, and in one with a fraction of a second
 
 
-def is_listed(record: Record) -> bool:
-    """Return True if an index lists records with a header like that of *record*."""
+def is_listed(record: Record, url: str) -> bool:
+    """Return True if an index lists records with a header like that of *record*, whose `target_url` is *url*."""
     kind = record.first("WARC-Type")
-    if kind not in _LISTED or target_url(record) == "" or record_timestamp(record) == "":
+    if kind not in _LISTED or url == "" or record_timestamp(record) == "":
         return False
     return kind in _IN_HTTP or record.first("Content-Type") != "application/warc-fields"
 
 
-def is_http(record: Record) -> bool:
-    """Return True if the block of *record* is an HTTP message."""
-    return record.type in _IN_HTTP and target_url(record).startswith(("http:", "https:"))
+def is_http(record: Record, url: str) -> bool:
+    """Return True if the block of *record*, whose `target_url` is *url*, is an HTTP message."""
+    return record.type in _IN_HTTP and url.startswith(("http:", "https:"))
 
 
 def target_url(record: Record) -> str:
@@ -275,7 +290,7 @@ def target_url(record: Record) -> str:
 
 def index_url(uri: str) -> str:
     """Return *uri* without the brackets and spaces that some writers leave in it."""
-    return bare(uri).replace(" ", "%20")
+    return bare(uri).replace(" ", "%20") if "<" in uri or " " in uri else uri
 
 
 def record_timestamp(record: Record) -> str:

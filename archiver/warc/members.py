@@ -93,6 +93,16 @@ class _Gzip:
         return self._read_to - len(self._input) + self._at
 
     def begin(self) -> bool:
+        if len(self._input) - self._at >= _MEMBER_HEADER and _MEMBER.match(self._input, self._at):
+            self._start = self._read_to - len(self._input) + self._at
+        elif not self._begin():
+            return False
+        self._inflate = isal_zlib.decompressobj(31)
+        self.ended = False
+        return True
+
+    def _begin(self) -> bool:
+        """Go to the next member, also at the end of what was read; raise `DamagedRecord` if there is something else."""
         self._start = self.position
         while len(self._input) - self._at < _MEMBER_HEADER and self._read():
             pass
@@ -104,15 +114,13 @@ class _Gzip:
             raise DamagedRecord(self._start, "not-gzip", "no gzip member begins here")
         if cut:
             raise DamagedRecord(self._start, "gzip-cut", "the file ends inside the header of a gzip member")
-        self._inflate = isal_zlib.decompressobj(31)
-        self.ended = False
         return True
 
     def more(self) -> bytes:
+        inflate = self._inflate
         while not self.ended:
             last = self._at == len(self._input) and not self._read()
             given = self._input[self._at : self._at + SLICE]
-            inflate = self._inflate
             try:
                 data = inflate.decompress(given, CHUNK)
             except _BROKEN as error:
@@ -158,10 +166,12 @@ class MemberSource:
         """Go to the place where the next record must begin; return False if the file ends there."""
         if self.compressed and self.buffer:
             return True
-        self.start, self.taken = self.position, 0
-        if not self._feed.begin():
+        feed = self._feed
+        self.start, self.taken = feed.position - len(self.buffer), 0
+        if not feed.begin():
             return False
-        if self.more() or self.buffer:
+        self.buffer += feed.more()
+        if self.buffer:
             return True
         if self.compressed:
             raise DamagedRecord(self.start, "member-empty", "the gzip member holds nothing")
@@ -185,16 +195,22 @@ class MemberSource:
         self.taken += len(piece)
         return piece
 
+    def drop(self, size: int) -> None:
+        """Remove the first *size* bytes of the buffer, which has as many."""
+        del self.buffer[:size]
+        self.taken += size
+
     def take_last(self, size: int, ending: bytes) -> bytes | None:
         """Remove the rest of the member; return *size* bytes if *ending* follows them and it holds nothing else.
 
         Otherwise, or if not all of it was read, return None and leave it. Most members are small, so this is the usual
         way, and the quickest.
         """
-        if not self._feed.ended or len(self.buffer) != size + len(ending) or not self.buffer.endswith(ending):
+        buffer = self.buffer
+        if not self._feed.ended or len(buffer) != size + len(ending) or not buffer.endswith(ending):
             return None
-        piece = bytes(memoryview(self.buffer)[:size])
-        self.buffer.clear()
+        piece = bytes(memoryview(buffer)[:size])
+        buffer.clear()
         return piece
 
     def at_boundary(self) -> bool:

@@ -9,7 +9,8 @@ file; on any bytes, raises only `DamagedRecord`.
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from functools import lru_cache
+from typing import BinaryIO
 
 from archiver.http.head import head_end
 from archiver.warc.members import DamagedRecord, MemberSource, next_record
@@ -28,6 +29,7 @@ _AT_HEADER = frozenset({"not-warc", "header-cut", "header-large", "arc"})  # fau
 _NEXT = re.compile(rb"WARC/[0-9]", re.IGNORECASE)
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _LINE_ENDS = b"\r\n" * 500  # of a usual header
+_MOST_KNOWN = 2 * 64  # names and values of a header whose names are remembered
 _USUAL_BEGIN = (b"WARC/1.1\r\n", b"WARC/1.0\r\n")
 LOOKED_UP = frozenset(  # fields that this program reads or checks
     (
@@ -46,16 +48,16 @@ Values = dict[str, str]  # the first value of each field; names are as in `LOOKE
 class Record:
     """One record: its header is parsed, its block can be read once.
 
-    It is known to be whole only when `pieces` has ended. `length` is then its number of bytes in the file, of its whole
-    gzip member; None if it shares the member with other records.
+    It is known to be whole only when `pieces` has ended, or if it has a `length`: its number of bytes in the file, of
+    its whole gzip member. After that, `length` is None if it shares the member with other records.
     """
 
     __slots__ = (
         *("offset", "inner", "compressed", "header_length", "length", "header", "version", "faults", "values"),
-        *("_fields", "is_usual", "type", "size", "_source", "_left", "_ended", "_torn"),
+        *("_fields", "is_usual", "type", "size", "_source", "_left", "_ended", "_torn", "_block"),
     )
 
-    def __init__(self, source: MemberSource, header: bytes) -> None:
+    def __init__(self, source: MemberSource, header: bytes, parsed: "_Header") -> None:
         self.offset = source.start  # of the record, or of the gzip member that holds it
         self.inner = source.taken - len(header)  # bytes of the member before this record; 0 for the first
         self.compressed = source.compressed
@@ -63,15 +65,19 @@ class Record:
         self.length: int | None = None
         self.header = header  # as stored, with its empty line
         # `is_usual`: no fault, no empty value, known names in their usual case
-        self.version, self.faults, self.values, self._fields, self.is_usual = _parse_usual(header) or _parse(header)
+        self.version, self.faults, self.values, self._fields, self.is_usual = parsed
         self.type = self.values.get("WARC-Type", "").lower()
         size = self.values.get("Content-Length", "")
         self.size = int(size) if _LENGTH.fullmatch(size) else None  # of the block; None if the header does not say
         self._source = source
-        self._left = self.size or 0
-        self._ended = False
         self._torn: DamagedRecord | None = None
-        if self.size is None:
+        self._left = self.size or 0
+        self._block = None if self.size is None else source.take_last(self._left, _TRAILER)
+        self._ended = self._block is not None
+        if self._ended:
+            if self.inner == 0:
+                self.length = source.position - self.offset
+        elif self.size is None:
             self._torn = DamagedRecord(
                 self.offset, "content-length", f"no usable Content-Length in the header ({size[:40]!r})"
             )
@@ -102,19 +108,17 @@ class Record:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the rest of the block. The record is whole if this ends without `DamagedRecord`."""
-        if (
-            not self._ended
-            and self._torn is None
-            and (block := self._source.take_last(self._left, _TRAILER)) is not None
-        ):
-            self._left, self._ended = 0, True
-            self.length = self._source.position - self.offset if self.inner == 0 else None
-            if block:
-                yield block
+        if block := self.take_block():
+            yield block
         while not self._ended:
             piece = self._next()
             if piece:
                 yield piece
+
+    def take_block(self) -> bytes | None:
+        """Return the whole block if it is in memory and was not read yet. Most are; `pieces` reads any other."""
+        block, self._block = self._block, None
+        return block
 
     def _next(self) -> bytes:
         if self._torn is not None:
@@ -187,6 +191,8 @@ def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | DamagedRecord]:
             if record is None:
                 return
             yield record
+            if record.length is not None:  # it was read to its end
+                continue
             try:
                 _drain(record)
                 continue
@@ -213,6 +219,11 @@ def _next_record(source: MemberSource) -> Record | None:
     if not source.advance():
         return None
     buffer, start = source.buffer, source.start
+    if (end := buffer.find(_TRAILER) + len(_TRAILER)) >= len(_TRAILER):
+        header = bytes(buffer[:end])
+        if (usual := _parse_usual(header)) is not None:
+            source.drop(end)
+            return Record(source, header, usual)
     searched = 0
     while (end := head_end(buffer, searched)) < 0:
         if buffer[: len(_BEGIN)].upper() != _BEGIN[: len(buffer)]:
@@ -224,7 +235,8 @@ def _next_record(source: MemberSource) -> Record | None:
             raise DamagedRecord(start, "header-cut", "it ends inside a record's header")
     if not buffer.startswith(_USUAL_BEGIN) and not _VERSION.match(buffer):
         raise _not_a_record(source)
-    return Record(source, source.take(end))
+    header = source.take(end)
+    return Record(source, header, _parse_usual(header) or _parse(header))
 
 
 def _not_a_record(source: MemberSource) -> DamagedRecord:
@@ -260,37 +272,49 @@ def _key(name: str) -> str:
     return _SPELLINGS.get(lower, lower)
 
 
-class _Header(NamedTuple):
-    """A parsed header."""
-
-    version: str
-    faults: tuple[str, ...]
-    values: Values
-    fields: tuple[tuple[str, str], ...] | None  # None: those of `values`
-    is_usual: bool
+_Header = tuple[str, tuple[str, ...], Values, tuple[tuple[str, str], ...] | None, bool]
+"""Version, faults in fixed words, first values, fields (None: those of the values), and whether it is usual."""
 
 
 def _parse_usual(header: bytes) -> _Header | None:
     """Parse a header as most writers make it; None if it needs `_parse`. Both give the same record."""
     if not header.startswith(_USUAL_BEGIN) or not header.endswith(_TRAILER) or b":  " in header or b" \r" in header:
         return None
-    parts = header[10:-4].decode("latin-1").split("\r\n")
-    if header.translate(None, _PRINTABLE) != _LINE_ENDS[: 2 * len(parts) + 4]:  # control characters, such as a lone CR
+    ends = header.translate(None, _PRINTABLE)
+    if ends != _LINE_ENDS[: len(ends)]:  # control characters, such as a lone CR
         return None
-    pairs = [part.split(": ", 1) for part in parts]
+    text, count = header[10:-4].decode("latin-1"), len(ends) // 2 - 2
+    parts = text.replace("\r\n", ": \n").split(": ")  # one split for all lines; each name but the first begins with LF
+    names = _known_names(tuple(parts[::2])) if len(parts) == 2 * count <= _MOST_KNOWN else None
+    if names is None:
+        return _parse_lines(header, text)
+    return header[5:8].decode(), (), dict(zip(names, parts[1::2], strict=True)), None, True
+
+
+@lru_cache(maxsize=256)
+def _known_names(marked: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the names of fields, all but the first *marked* by LF; None unless all are known and different."""
+    first, *others = marked
+    names = (first, *[name[1:] for name in others if name[0] == "\n"])
+    known = len(names) == len(marked) == len(set(names)) and LOOKED_UP.issuperset(names)
+    return names if known else None
+
+
+def _parse_lines(header: bytes, text: str) -> _Header | None:
+    """Parse the lines of a *header* without control characters, which is *text* but for the version."""
+    pairs = [part.split(": ", 1) for part in text.split("\r\n")]
     try:
         values: Values = dict(pairs)
     except ValueError:  # a line without a colon
         return None
     version = header[5:8].decode()
     if len(values) == len(pairs) and LOOKED_UP.issuperset(values):
-        return _Header(version, (), values, None, is_usual=True)
+        return version, (), values, None, True
     others = values.keys() - LOOKED_UP
     if not all(map(_NAME.fullmatch, others)) or not _SPELLINGS.keys().isdisjoint(map(str.lower, others)):
         return None
     fields = tuple([(name, value) for name, value in pairs])
-    first = {_key(name): value for name, value in reversed(fields)}
-    return _Header(version, (), first, fields, is_usual=True)
+    return version, (), {_key(name): value for name, value in reversed(fields)}, fields, True
 
 
 def _parse(header: bytes) -> _Header:
@@ -321,7 +345,7 @@ def _parse(header: bytes) -> _Header:
     values: Values = {}
     for name, value in joined:
         values.setdefault(_key(name), value)
-    return _Header(version[1].decode() if version else "", tuple(faults), values, joined, is_usual=False)
+    return version[1].decode() if version else "", tuple(faults), values, joined, False
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -128,7 +128,7 @@ def block_of(record: Record) -> bytes | None:
 
 def _id_of(record: Record) -> str:
     """Return the id that the records of a file name whose first record is *record*."""
-    return record.first("WARC-Record-ID" if record.type == "warcinfo" else "WARC-Warcinfo-ID") or ""
+    return record.values.get("WARC-Record-ID" if record.type == "warcinfo" else "WARC-Warcinfo-ID", "")
 
 
 def _ids_at(file: BinaryIO, ends: set[int]) -> set[str]:

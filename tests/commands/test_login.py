@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.browser.chromium import why_ended
 from archiver.model import ExitCode
 from fixtures import devtools
 from fixtures.command import COMMAND, archiver, environment
@@ -154,14 +155,45 @@ def test_interrupted_it_takes_nothing_and_leaves_nothing(tmp_path: Path, profile
     check_nothing_left(profiles)
 
 
+LOG = "[21:42:1126/134911.762601:{}] {}"
+BUS = LOG.format("ERROR:dbus/bus.cc:405", "Failed to connect to the bus: no such file")
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        ("", "it printed nothing that explains it"),
+        ("no screen\n\n", "no screen"),
+        (LOG.format("ERROR:ozone_platform_x11.cc(244)", "Missing X server or $DISPLAY"), "it finds no screen"),
+        (LOG.format("ERROR:ui/aura/env.cc:253", "The platform failed to initialize.  Exiting."), "it finds no screen"),
+        (LOG.format("ERROR:zygote.cc(1)", "Running as root without --no-sandbox is not supported."), "as another user"),
+        (LOG.format("FATAL:a/b.cc:1", "No usable sandbox! Update your kernel"), "does not allow its sandbox"),
+        (LOG.format("FATAL:a/b.cc:1", "The disk is full"), "The disk is full"),
+        ("[0100/000000.559807:FATAL:b.cc(2)] The disk is full", "The disk is full"),
+        ("[WARNING:b.cc(2)] The disk is full", "The disk is full"),
+        ("The disk is full\n" + BUS, "The disk is full"),
+        (BUS, "it printed nothing that explains it"),
+    ],
+)
+@pytest.mark.parametrize("after", ["", BUS])
+def test_the_reason_of_a_browser_is_in_plain_words(printed: str, why: str, after: str) -> None:
+    reason = why_ended(f"{printed}\n{after}\n")
+    assert why in reason
+    assert ".cc" not in reason
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nowhere",), "nowhere"),
         (("http://127.0.0.1:9/",), "archiver login http://127.0.0.1:9/ --export cookies.txt"),
         (("c", "--browser", "no-such-browser"), "--browser no-such-browser: there is no such program"),
-        (("c", "--browser", "false"), "the browser did not start: it printed nothing"),
+        (("c", "--browser", "false"), "the browser did not start: it printed nothing that explains it"),
         (("c", "--browser", "sh -c 'echo no screen >&2'"), "the browser did not start: no screen"),
+        (
+            ("c", "--browser", "sh -c 'echo \"[7:7:1126/134911.7:ERROR:x.cc(1)] The disk is full\" >&2'"),
+            "the browser did not start: The disk is full",
+        ),
         (("c", "ftp://example.org/"), "ftp: is not supported"),
         (("http://127.0.0.1:9/", "--export", "nowhere/c.txt"), "its folder does not exist"),
         (("empty",), "no seeds; give a URL: archiver login empty URL"),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.collection.earlier_crawls import rounds, stamp_for
-from archiver.collection.layout import Layout
+from archiver.collection.earlier_crawls import stamp_for
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.named_crawl import CollectedCrawl, collected_crawls
 from archiver.model import ExitCode
 from fixtures.archives import next_second, warcs

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from archiver.collection.named_crawl import NamedCrawl
 from archiver.config import toml
 from archiver.config.seeds import SEED_SETTING
 from archiver.config.settings import Settings, SettingsByHost, with_values
-from archiver.frontier import totals
+from archiver.frontier import figures, totals
 from archiver.frontier.connection import Reader
 from archiver.policy.quotas import Quotas
 from archiver.tools.report import files
@@ -109,6 +110,20 @@ def test_counts(db: Reader) -> None:
         "text/html": 1,
         handmade_crawls.HOSTILE: 1,
     }
+
+
+def test_a_revisit_of_an_unknown_profile_is_counted_as_such(crawl: Path) -> None:
+    """As a later version may have stored it."""
+    with closing(sqlite3.connect(crawl / "crawl.db", isolation_level=None)) as writer:
+        writer.execute("UPDATE captures SET revisit = 'of-the-future' WHERE revisit = ''")
+    with totals.open_totals(crawl) as db:
+        assert sorted((profile, captures) for profile, captures, _, _ in figures.revisits(db)) == [
+            ("identical-payload-digest", 1),
+            ("unknown", 2),
+        ]
+        found = read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
+        files.write_reports(NamedCrawl.in_directory(crawl), db, found, crawl / "reports", NOW)
+    assert "unknown\t2\t" in (crawl / "reports/revisits.tsv").read_text()
 
 
 def test_files(crawl: Path, db: Reader) -> None:

@@ -217,7 +217,7 @@ def test_progress_grows_to_the_whole(collection: Collection) -> None:
 POOLED = """
 import sys
 from pathlib import Path
-from archiver.tools.verify import pool
+from archiver.tools.verify import pool, reading
 from archiver.tools.verify.collection import verify
 
 class Pool(pool.ProcessPoolExecutor):
@@ -228,7 +228,7 @@ class Pool(pool.ProcessPoolExecutor):
         super().__init__(*given)
 
 if __name__ == "__main__":
-    pool.WORTH_A_POOL = 0
+    reading.WORTH_A_POOL = 0
     pool.ProcessPoolExecutor = Pool
     heard = []
     report = verify([Path(sys.argv[1])], heard.append)

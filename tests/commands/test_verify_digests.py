@@ -1,6 +1,7 @@
 """Block and payload digests computed again, however the block arrives, and what is said where they fail."""
 
 import base64
+import gzip
 import hashlib
 import io
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.tools.verify.record_checks import BlockCheck
+from archiver.tools.verify.usual_blocks import summary_of, usual_summary
 from archiver.warc.reader import read_records
 from fixtures.handmade_warc import record, sha256
 
@@ -94,6 +96,37 @@ BAD = {
 @pytest.mark.parametrize(("data", "wanted"), BAD.values(), ids=BAD)
 def test_what_is_wrong_is_named(data: bytes, wanted: list[str], step: int) -> None:
     assert findings(data, step) == wanted
+
+
+EVERY = {**GOOD, **{f"wrong: {name}": data for name, (data, _) in BAD.items()}}
+WEBSOCKET = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: WebSocket\r\n\r\n"
+REQUESTS = [
+    b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    WEBSOCKET,
+    b"HEAD / HTTP/1.1\nHost: a\r\n\r\n",
+    b"\r\nGET / HTTP/1.1\r\n\r\n",
+]
+EVERY |= {f"request {number}": record("request", block) for number, block in enumerate(REQUESTS)}
+
+
+@pytest.mark.parametrize("data", EVERY.values(), ids=EVERY)
+def test_the_quick_way_gives_what_the_thorough_one_does(data: bytes) -> None:
+    found = next(read_records(io.BytesIO(gzip.compress(data))))
+    block = found.take_block()
+    assert block is not None
+    check = BlockCheck(found)
+    check.feed(block)
+    check.finish()
+    quick = usual_summary(found, block)
+    assert quick is None or (quick == summary_of(check) and not list(check.findings()))
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "no body", "sha1", "a resource", "DNS", "no digest", "request 0", "request 1"]
+)
+def test_usual_blocks_are_checked_in_the_quick_way(name: str) -> None:
+    found = next(read_records(io.BytesIO(gzip.compress(EVERY[name]))))
+    assert usual_summary(found, found.take_block() or b"") is not None
 
 
 def test_a_repeated_block_digest_is_recognised() -> None:

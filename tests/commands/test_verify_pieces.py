@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools.verify import pool
+from archiver.tools.verify import reading
 from archiver.tools.verify.collection import verify
 from archiver.tools.verify.file import ReadJob
 from archiver.tools.verify.findings import VerifyReport
@@ -52,7 +52,7 @@ def stored(data: bytes) -> bytes:
 
 @pytest.fixture(name="small_pieces")
 def pieces_of_a_few_kilobytes(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(pool, "PIECE", PIECE)
+    monkeypatch.setattr(reading, "PIECE", PIECE)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     return monkeypatch
 
@@ -64,7 +64,7 @@ def said(report: VerifyReport) -> object:
 
 @pytest.mark.usefixtures("small_pieces")
 def test_pieces_begin_where_records_seem_to_begin_and_some_are_wrong(collection: Collection, tmp_path: Path) -> None:
-    cut = pool._pieces(ReadJob(collection.warc, tmp_path / "0.db"), collection.warc.stat().st_size)
+    cut = reading._pieces(ReadJob(collection.warc, tmp_path / "0.db"), collection.warc.stat().st_size)
     with collection.warc.open("rb") as file:
         real = {found.offset for found in read_records(file)}
     starts = {piece.start for piece in cut}
@@ -88,7 +88,7 @@ def test_pieces_find_what_one_reading_finds(
     collection.warc.write_bytes(data)
     try:
         alone = verify([collection.folder])
-        small_pieces.setattr(pool, "WORTH_A_POOL", 0)
+        small_pieces.setattr(reading, "WORTH_A_POOL", 0)
         together = verify([collection.folder])
     finally:
         collection.warc.write_bytes(good)

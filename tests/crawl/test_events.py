@@ -205,6 +205,21 @@ def test_a_crawl_that_is_logged_out_for_good_says_so(tmp_path: Path, monkeypatch
         assert PASSWORD not in (tmp_path / "told").read_text()
 
 
+@pytest.mark.parametrize("on", [(), ("--on", "disk-low", "true")], ids=["no receiver", "nothing happened"])
+def test_a_list_without_events_says_so(tmp_path: Path, forks: Forks, on: tuple[str, ...]) -> None:
+    with RawServer(SITE) as server:
+        ran = forks.archiver("crawl", server.url(), "-o", "c", *COMMON, *on, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    for option in ((), ("--json",), ("--undelivered",)):
+        listed = forks.archiver("events", "c", *option, cwd=tmp_path)
+        assert (listed.returncode, listed.stdout) == (ExitCode.DONE, "")
+        assert len(listed.stderr.splitlines()) == 1
+        assert (
+            "no event is still to be delivered" if "--undelivered" in option else "c has no events"
+        ) in listed.stderr
+        assert ("--on" in listed.stderr) == (not on and "--undelivered" not in option)
+
+
 def test_a_received_crawl_runs_and_sends_nothing(tmp_path: Path, forks: Forks) -> None:
     """It names commands and addresses, and its database has events for them."""
     with RawServer({**SITE, "/hook": keep(NO_CONTENT)}) as server:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from archiver.cli import add, entry
-from archiver.collection.earlier_crawls import rounds
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.settings_file import read_settings
 from archiver.config import toml
 from archiver.config.seeds import read_seed

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from archiver import model
-from archiver.cli.options import SettingOption
+from archiver.cli.config.setting_options import SettingOption
 from archiver.collection.layout import Layout
 from archiver.config.settings import every_setting, key_of
 from archiver.errors import ConfigError, Failure

@@ -18,8 +18,9 @@ if __name__ == "__main__":
 import click  # noqa: E402
 
 from archiver import model  # noqa: E402
+from archiver.cli.config.setting_options import SettingOption  # noqa: E402
 from archiver.cli.entry import archiver  # noqa: E402
-from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
+from archiver.cli.options import HELP_WIDTH  # noqa: E402
 from archiver.collection.url_log import JSON_FIELDS  # noqa: E402
 from archiver.config.event_settings import DATA_FIELDS, EVENT_FIELDS, EventKind  # noqa: E402
 from archiver.config.option_types import BOOLEAN  # noqa: E402

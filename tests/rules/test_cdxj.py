@@ -90,6 +90,38 @@ def test_the_strict_parser_takes_only_complete_lines(line: str, *, lenient: bool
     assert (parse_strict_line(line.encode()) is not None) == strict
 
 
+FIELDS = ["url", "mime", "status", "digest", "length", "offset", "filename", "method"]
+TEXTS = ["http://e.org/", "7", "12345678901234567890", "-7", "", "a b", "é", 'a"b', "a\\b", "a\nb"]
+
+
+@settings(max_examples=400)
+@given(
+    st.sampled_from(["org,e)/", "", "org,é)/", "a\tb"]),
+    st.sampled_from(["20261118110640", "20261118110640123", "2026"]),
+    st.one_of(
+        st.permutations(FIELDS),
+        st.sampled_from([FIELDS[:-1], [name for name in FIELDS[:-1] if name not in ("mime", "status")]]),
+    ),
+    st.lists(st.sampled_from([*TEXTS[:2]] * 5 + [*TEXTS, 7]), min_size=8, max_size=8),
+    st.tuples(st.booleans(), st.sampled_from(["\n"] * 5 + ["\r\n", "", " \n"])),
+)
+def test_the_strict_parser_reads_usual_lines_as_json(
+    key: str, timestamp: str, names: list[str], values: list[str | int], form: tuple[bool, str]
+) -> None:
+    text = json.dumps(dict(zip(names, values, strict=False)), ensure_ascii=form[0])
+    line = f"{key} {timestamp} {text}{form[1]}".encode()
+    found = parse_strict_line(line)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cdxj, "_USUAL_LINE", re.compile("(?!)"))
+        assert parse_strict_line(line) == found
+
+
+def test_the_lines_that_we_write_are_usual() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json, "loads", None)
+        assert parse_strict_line(capture_line(_capture("http://site.test/"), "a.warc.gz")) is not None
+
+
 SCHEMES = st.sampled_from(["http", "https", "metadata"])
 HOSTS = ["site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "a..b", "12", "www.1.2", "0177.0.0.1"]
 PARTS = [

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from archiver.cli.options import define_command, json_option, profile_option
+from archiver.cli.config.setting_options import profile_option
+from archiver.cli.options import define_command, json_option
 from archiver.cli.terminal import complain, result
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 from archiver import url
 from archiver.cli.config.named_files import with_file_paths
 from archiver.cli.config.seeds import read_seeds
-from archiver.cli.options import given_settings, verbosity
+from archiver.cli.config.setting_options import given_settings
+from archiver.cli.options import verbosity
 from archiver.cli.terminal import complain, say
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace

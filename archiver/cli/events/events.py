@@ -1,6 +1,7 @@
 """`archiver events`: what was reported of a crawl and to whom, and what is still to be delivered."""
 
 import json
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -8,7 +9,7 @@ import click
 from archiver.cli.config.named_files import check_receivers
 from archiver.cli.directory import named_crawl
 from archiver.cli.options import EACH_LINE, crawl_argument, define_command, json_option
-from archiver.cli.terminal import result, results
+from archiver.cli.terminal import result, results, say
 from archiver.collection.layout import Layout
 from archiver.collection.named_crawl import NamedCrawl, check_holds_crawl
 from archiver.collection.settings_file import read_settings
@@ -40,8 +41,20 @@ def events(place: Path | str, *, as_json: bool, undelivered: bool, send: bool, t
     names = _names(crawl)
     with crawl.read() as db:
         found = (each for each in deliveries.listed(db) if not undelivered or each.state == WAITING)
-        results((_json(each, names) if as_json else _line(each, names)) for each in found)
+        first = next(found, None)
+        if first is None:
+            say(_none(crawl, undelivered=undelivered))
+        else:
+            results((_json(each, names) if as_json else _line(each, names)) for each in chain((first,), found))
     return ExitCode.DONE
+
+
+def _none(crawl: NamedCrawl, *, undelivered: bool) -> str:
+    """Return why there is nothing to list."""
+    if undelivered:
+        return f"archiver: {crawl.name}: no event is still to be delivered"
+    hint = "" if _names(crawl) else "; only those are kept that --on asks for (see archiver crawl --help)"
+    return f"archiver: {crawl.name} has no events{hint}"
 
 
 def _settings(layout: Layout) -> Settings:

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from archiver.cli.options import (
-    config_option,
-    define_command,
-    output_option,
-    port_option,
-    profile_option,
-    setting_options,
-    verbosity,
-    verbosity_options,
-)
+from archiver.cli.config.setting_options import profile_option, setting_options
+from archiver.cli.options import config_option, define_command, output_option, port_option, verbosity, verbosity_options
 from archiver.cli.record.settings import APPLICABLE, OPTIONS
 from archiver.cli.terminal import log_to_stderr, result, say
 from archiver.cli.watch.beside import served, watch_options, watch_request

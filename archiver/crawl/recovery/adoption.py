@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 
 from archiver import url
-from archiver.collection.earlier_crawls import MOST_ASKED, rounds, stored_links
-from archiver.collection.layout import Layout
+from archiver.collection.earlier_crawls import MOST_ASKED, stored_links
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.payload import hold_block, stored_answer
 from archiver.collection.records import links_at, original_at
 from archiver.crawl.reader_process import ReaderProcess

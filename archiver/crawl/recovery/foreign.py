@@ -72,7 +72,7 @@ def foreign_visits(file: BinaryIO, name: str, offset: int, spool: Path) -> Itera
 
 def _request(record: Record) -> _Neighbour | None:
     """Return what the request *record* says; None if it is damaged or no HTTP message."""
-    if not is_http(record):
+    if not is_http(record, target_url(record)):
         return None
     begin = b""
     try:
@@ -94,7 +94,7 @@ def _belong(request: _Neighbour, response: Record) -> bool:
 
 def _visit(record: Record, name: str, spool: Path) -> ScannedVisit | None:
     """Return the visit of *record*; None if it is not whole, or no capture of its URL."""
-    address = url.canonical(target_url(record)) if is_http(record) else None
+    address = url.canonical(target) if is_http(record, target := target_url(record)) else None
     if address is None or url.path(address) == ROBOTS or record.inner:
         return None
     try:

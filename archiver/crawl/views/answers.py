@@ -14,8 +14,7 @@ from typing import Self
 from archiver.browser.answers import Told, told_fields
 from archiver.collection.browser_answers import told_of
 from archiver.collection.dedup_sources import OtherIndex
-from archiver.collection.earlier_crawls import rounds
-from archiver.collection.layout import Layout
+from archiver.collection.layout import Layout, rounds
 from archiver.collection.payload import read_answer
 from archiver.collection.records import open_warc, record_at
 from archiver.errors import ArchiveError

@@ -194,7 +194,12 @@ def rewrite_html(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool =
     parts: list[str] = []
     kept = 0
     for tag in tags(text, xml=xml, dull=False):
-        for start, end, new in rewriter.usual(tag) if isinstance(tag, UsualReference) else rewriter.edits(tag):
+        if isinstance(tag, UsualReference):
+            if (changed := rewriter.usual(tag)) is not None and tag.start >= kept:
+                parts += (text[kept : tag.start], changed)
+                kept = tag.end
+            continue
+        for start, end, new in rewriter.edits(tag):
             if start >= kept:
                 parts += (text[kept:start], new)
                 kept = end
@@ -233,11 +238,11 @@ class _TagRewriter:
         self._meaning = meaning
         self._depth = depth
 
-    def usual(self, reference: UsualReference) -> tuple[Edit, ...]:
-        """Return the change of *reference*, if there is one."""
+    def usual(self, reference: UsualReference) -> str | None:
+        """Return what replaces *reference*; None if it stays."""
         start, end, loaded = reference
         new = self._page.replacement(self._decoded(self._text[start:end]), loaded=loaded)
-        return () if new is None else ((start, end, _escaped(new)),)
+        return None if new is None else _escaped(new)
 
     def edits(self, tag: HtmlTag) -> list[Edit]:
         """Return the changes in *tag*, and in the text of a style, in their order."""
@@ -327,7 +332,7 @@ class _TagRewriter:
         return self._decoded(self._raw(attribute))
 
     def _decoded(self, raw: str) -> str:
-        value = self._meaning(raw)
+        value = raw if raw.isascii() else self._meaning(raw)
         return unescaped(value) if "&" in value else value
 
     def _composed(self, attribute: HtmlAttribute, change: Callable[[str, Meaning], str]) -> str | None:

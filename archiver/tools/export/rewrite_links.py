@@ -54,7 +54,7 @@ class ExportedSite:
 
     def reference(self, target: str, here: str, mark: str, *, loaded: bool) -> str | None:  # noqa: ARG002 - for others
         """Return the way from the file *here* to that of *target*; None if there is none."""
-        file = self.file(target)
+        file = self.files.get(target) or self.file(target)  # most have one of their own
         if file is None:
             return None
         return relative(here, file) if file != here or not mark else ""
@@ -62,8 +62,6 @@ class ExportedSite:
     def file(self, address: str) -> str | None:
         """Return the file of *address* or of its redirect target."""
         for _ in range(_MOST_REDIRECTS):
-            if address in self.files:  # as most are
-                return self.files[address]
             known = next((one for one in _alike(address) if one in self.files or one in self.redirects), None)
             if known is None:
                 return None
@@ -94,12 +92,6 @@ class ExportedPage:
         """Return the same document in another *encoding*."""
         return ExportedPage(self.site, self.address, self.file, self.base, encoding)
 
-    def _target(self, reference: str) -> str | None:
-        """Return the canonical URL of *reference*; a fragment alone is one of the base."""
-        if reference.startswith("#"):
-            return url.join(self.base, reference)
-        return self._joiner.target(reference)
-
     def replacement(self, reference: str, *, optional: bool = False, loaded: bool = False) -> str | None:
         """Return the ASCII text that replaces *reference*; None if it stays.
 
@@ -109,11 +101,13 @@ class ExportedPage:
         plain = reference.strip("\t\n\f\r ")
         if not plain or (plain.startswith("#") and self.base == self.address):
             return None
-        target = self._target(plain)
+        target = url.join(self.base, plain) if plain[0] == "#" else self._joiner.target(plain)
         if target is None:
             return None  # javascript:, data:, mailto:
-        mark = plain.partition("#")[2]
-        fragment = f"#{quote(mark, safe=_IN_FRAGMENT)}" if "#" in plain else ""
+        mark = fragment = ""
+        if "#" in plain:
+            mark = plain.partition("#")[2]
+            fragment = f"#{quote(mark, safe=_IN_FRAGMENT)}"
         known = self.site.reference(target, self.file, mark, loaded=loaded)
         if known is not None:
             return known + fragment
@@ -127,8 +121,15 @@ class ExportedPage:
 
 def relative(start: str, file: str) -> str:
     """Return the relative reference from *start* to *file*, both below one folder."""
+    folder, name = _place(file)
+    return _way(_place(start)[0], folder) + name
+
+
+@lru_cache(maxsize=16_384)
+def _place(file: str) -> tuple[str, str]:
+    """Return the folder of *file*, and its name as it is written in a reference."""
     folder, _, name = file.rpartition("/")
-    return _way(start.rpartition("/")[0], folder) + (name if _UNQUOTED.fullmatch(name) else quote(name, safe=_SAFE))
+    return folder, name if _UNQUOTED.fullmatch(name) else quote(name, safe=_SAFE)
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +187,7 @@ class TextView(NamedTuple):
     """A document as text."""
 
     text: str
-    meaning: Callable[[str], str]  # decodes a part of the text
+    meaning: Callable[[str], str]  # decodes a part of the text; ASCII stays as it is
     back: Callable[[str], bytes]
 
 

@@ -16,26 +16,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from archiver.collection import safe_paths
-from archiver.collection.earlier_crawls import rounds
 from archiver.collection.imports import ImportedFile, imported_files
-from archiver.collection.layout import NAME_A_COLLECTION, Layout
+from archiver.collection.layout import NAME_A_COLLECTION, Layout, rounds
 from archiver.collection.records import WARC_ENDINGS, is_below
 from archiver.collection.store import Store, StoredFile, StoredFiles
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import count, printable
 from archiver.storage import DRAFT, OPEN, storage
-from archiver.tools.verify.file import FileResult, ReadJob
+from archiver.tools.verify.file import FileResult, ReadFile, ReadJob
 from archiver.tools.verify.findings import FileRead, Findings, VerifyFinding, VerifyProgress, VerifyReport
 from archiver.tools.verify.frontier import FrontierCheck, WarcRow, committed_files
-from archiver.tools.verify.inventory import (
-    UNFINISHED,
-    IndexCheck,
-    connect,
-    merge,
-    relation_findings,
-    unindexed_findings,
-)
-from archiver.tools.verify.pool import ReadFile, read_all
+from archiver.tools.verify.index import UNFINISHED, IndexCheck, unindexed_findings
+from archiver.tools.verify.inventory import merged, relation_findings
+from archiver.tools.verify.reading import read_all
 from archiver.tools.verify.stored import read_stored, stored_name, stored_warcs
 
 _SUFFIXES = tuple(ending + opened for ending in (*WARC_ENDINGS, ".arc", ".arc.gz") for opened in ("", OPEN))
@@ -160,8 +153,7 @@ class _Run:
             self._check_whole_file(job.name, outcomes, reading.sum, self._row(every, job.path))
             read.append(FileRead(job.name, outcomes[-1].size, sum(outcome.records for outcome in outcomes)))
             parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
-        with closing(connect(self._folder / "all.db")) as db:
-            merge(db, parts)
+        with closing(merged(self._folder / "all.db", parts)) as db:
             inspect(db)
             for finding in relation_findings(db):
                 self._findings.add(finding)

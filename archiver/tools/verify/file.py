@@ -8,6 +8,7 @@ header is a constant, and the bits after the deflate data are zero. A change tha
 undetected, such as another distance inside a run of one byte.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from archiver.tools.verify.digests import RecordFinding
 from archiver.tools.verify.findings import Findings, VerifyFinding
 from archiver.tools.verify.inventory import InventoryWriter, connect, text
 from archiver.tools.verify.record_checks import BlockCheck, field_findings
+from archiver.tools.verify.usual_blocks import summary_of, usual_summary
 from archiver.warc import arc, writer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
@@ -135,6 +137,14 @@ class FileResult:
     kept: tuple[VerifyFinding, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """The result of one file: each piece with its inventory, in order, and the file's checksum if it was requested."""
+
+    pieces: tuple[tuple[Path, FileResult], ...]
+    sum: str
+
+
 def check_file(job: ReadJob, at: Callable[[int], None]) -> FileResult:
     """Read the file of *job*. *at* receives the current offset now and then. Never raises for the file's content."""
     findings = Findings()
@@ -157,6 +167,19 @@ def current_path(path: Path) -> Path:
     """Return the current path: a running crawl may have renamed the file since the folder was listed."""
     final = path.with_name(path.name.removesuffix(OPEN))
     return final if not path.exists() and final.exists() else path
+
+
+def file_sum(path: Path, at: Callable[[int], None]) -> str:
+    """Return the checksum of all bytes of *path*, in the form of crawl.db; empty if it cannot be read."""
+    state = hashlib.sha256()
+    try:
+        with current_path(path).open("rb") as file:
+            while piece := file.read(STEP):
+                state.update(piece)
+                at(0)
+    except OSError:
+        return ""  # reported when the file is read
+    return f"sha256:{state.hexdigest()}"
 
 
 def _has_own_gzip_headers(file: BinaryIO) -> bool:
@@ -225,7 +248,8 @@ class _Reading:
             if self._job.stop is not None and item.offset >= self._job.stop:
                 self.ended = item.offset
                 return
-            self._report_pending(last=False)
+            if self._pending is not None:
+                self._report_pending(last=False)
             is_forged = forged.is_forged(item)
             if isinstance(item, DamagedRecord):
                 self._pending = item
@@ -246,21 +270,24 @@ class _Reading:
     def _check(self, record: Record, file: BinaryIO, again: BinaryIO) -> None:
         for code, message in field_findings(record):
             self._add(record, code, message)
-        check = BlockCheck(record)
         self._since += record.header_length
-        try:
-            for piece in record.pieces():
-                check.feed(piece)
-                self._since += len(piece)
-                if self._since >= STEP:
-                    self._since = 0
-                    self._at(file.tell())
-        except DamagedRecord:
-            return  # the scan returns it next
-        check.finish()
-        for code, message in check.findings():
-            if code != "truncation-unmarked" or not _answers_head(again, record):
-                self._add(record, code, message)
+        block = record.take_block()
+        summary = None if block is None else usual_summary(record, block)
+        if summary is None:
+            check = BlockCheck(record)
+            try:
+                for piece in record.pieces() if block is None else (block,):
+                    check.feed(piece)
+                    self._tell(len(piece), file)
+            except DamagedRecord:
+                return  # the scan returns it next
+            check.finish()
+            for code, message in check.findings():
+                if code != "truncation-unmarked" or not _answers_head(again, record):
+                    self._add(record, code, message)
+            summary = summary_of(check)
+        else:
+            self._tell(record.size or 0, file)
         if record.length is None and self._shared != record.offset:
             self._shared = record.offset
             self._add(record, "member-shared", "the gzip member at this offset has several records")
@@ -269,8 +296,15 @@ class _Reading:
         is_last = record.type == "request" and record.first("WARC-Concurrent-To") == self._says_all
         self._last = "" if is_last or record.type in _VISIT_ENDS else record.type
         self.whole_to = record.offset + (record.length or 0)
-        self.unhashed += record.first("WARC-Block-Digest") is None
-        self._inventory.add(record, check.framing)
+        self.unhashed += "WARC-Block-Digest" not in record.values
+        self._inventory.add(record, summary)
+
+    def _tell(self, size: int, file: BinaryIO) -> None:
+        """Report the place in *file* now and then; *size* more bytes were read."""
+        self._since += size
+        if self._since >= STEP:
+            self._since = 0
+            self._at(file.tell())
 
     def _end(self) -> None:
         alone = not (self._name.endswith(OPEN) or self._job.summed)  # else crawl.db says where it ends

@@ -1,7 +1,6 @@
 """Compare crawl.db with the records, in both directions.
 
-Each capture's three records must be where crawl.db says, and each response must be a capture. The same holds for
-resource records, which belong to no visit.
+Each capture's three records must be where crawl.db says, and each response must be a capture.
 
 A crawl may be running, so only what was committed before the files were read is compared. Further records in an open
 file are a note.
@@ -9,9 +8,10 @@ file are a note.
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -22,76 +22,25 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
-from archiver.frontier.links import ASKED
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
 from archiver.tools.verify.findings import VerifyFinding
 from archiver.tools.verify.inventory import BATCH
+from archiver.tools.verify.resources import WarcExtent, resource_findings
 from archiver.url import canonical
 from archiver.warc.records import parse_date
 
-_ROWS = """
-    SELECT warcs.name, offset, length, uri, timestamp, mime, resources.digest
-    FROM resources JOIN warcs ON warcs.id = resources.warc ORDER BY resources.warc, offset
-"""
-_RECORD_AT = """
-    SELECT length, type, url, date, mime, digest FROM records WHERE file = ? AND offset = ? AND inner = 0
-"""
-_OFFSETS = "SELECT offset FROM resources JOIN warcs ON warcs.id = resources.warc WHERE warcs.name = ?"
-_RESOURCES = "SELECT offset, url FROM records WHERE file = ? AND offset < ? AND type = 'resource' ORDER BY offset"
-
-
-class WarcExtent(NamedTuple):
-    """A file of the inventory, and its length according to crawl.db before it was read."""
-
-    number: int
-    path: str
-    committed: int
-
-
-def resource_findings(
-    db: Reader, inventory: sqlite3.Connection, files: Mapping[str, WarcExtent]
-) -> Iterator[VerifyFinding]:
-    """Yield the differences between *db* and the *inventory* of *files* (by final name) in resource records."""
-    for name, offset, length, *ours in db.execute(_ROWS):
-        file = files.get(name.removesuffix(OPEN))
-        if file is None or offset >= file.committed:
-            continue  # reported already, or written since
-        found = inventory.execute(_RECORD_AT, (file.number, offset)).fetchone()
-        if found is None or found[:2] != (length, "resource"):
-            actual = f"{found[1]} {offset}+{found[0]}" if found else "no complete record"
-            message = f"crawl.db says resource {offset}+{length}, but the file has {actual}"
-            yield VerifyFinding(file.path, "capture-place", message, offset, url=ours[0])
-            continue
-        for field, actual, expected in _differences(found[2:], tuple(ours)):
-            message = f"the {field} is {actual!r:.200}, but crawl.db says {expected!r:.200}"
-            yield VerifyFinding(file.path, "capture-mismatch", message, offset, "resource", ours[0])
-    for name, file in files.items():
-        known = {row[0] for row in db.execute(_OFFSETS, (name,))}
-        for offset, url in inventory.execute(_RESOURCES, (file.number, file.committed)):
-            if offset not in known:
-                yield VerifyFinding(file.path, "capture-missing", "no such record in crawl.db", offset, "resource", url)
-
-
-def _differences(there: tuple[Any, ...], ours: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
-    url, date, mime, digest = there
-    try:
-        moment: int | None = parse_date(date)
-    except ValueError:
-        moment = None
-    pairs = zip(("URL", "date", "media type", "digest"), (url, moment, mime, digest), ours, strict=True)
-    return (pair for pair in pairs if pair[1] != pair[2])
-
-
 _LARGEST_INTEGER = (1 << 63) - 1
+_USUAL_DATE = 64  # characters at most
 
-_CAPTURES = f"""
+_CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
-           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit, {ASKED}
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit,
+           (SELECT ask FROM asks WHERE asks.url = urls.id)
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
-"""  # noqa: S608 - a constant
+"""
 
 _WITHOUT_CAPTURE = """
     SELECT url FROM urls WHERE state = 'archived' AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id)
@@ -277,7 +226,7 @@ class FrontierCheck:
             return  # reported already, or written since
         number, path, _ = file
         found = self._between(number, row.offset, row.end)
-        actual = [(kind, offset, length) for _, offset, length, kind, *_ in found]
+        actual = [(record[3], record[1], record[2]) for record in found]  # type, offset, length
         expected = row.places()
         if actual != expected:
             found_places = _format_places(actual) or "no complete record"
@@ -390,7 +339,15 @@ def _format_places(places: list[tuple[str, int, int]]) -> str:
 
 
 def _micros(date: str) -> int | None:
+    """Return *date* in microseconds; None if it is invalid. The records of a visit have the same."""
+    return _usual_micros(date) if len(date) <= _USUAL_DATE else _read_micros(date)
+
+
+def _read_micros(date: str) -> int | None:
     try:
         return parse_date(date)
     except ValueError:
         return None
+
+
+_usual_micros = lru_cache(maxsize=256)(_read_micros)

@@ -1,38 +1,20 @@
-"""The inventory of all records, and what it shows: faults between records, and between records and the CDXJ index.
+"""The inventory of all records, and the faults between them.
 
 It is a temporary SQLite database, so that memory stays flat with 10^7 records. Each WARC file is read into its own
-inventory, perhaps in its own process. `merge` joins them. `relation_findings` then finds what is wrong between records:
-IDs, request and response pairs, warcinfo, revisits.
-
-`IndexCheck` compares an index with the records. Each line must match its record, keys must be those that pywb looks up,
-lines must be sorted bytewise, and each record that can be replayed needs a line. The index of an unfinished crawl may
-lack recent records, or have lines for records written since: neither is a fault.
+inventory, perhaps in its own process. `merged` joins them. `relation_findings` then finds what is wrong between
+records: IDs, request and response pairs, warcinfo, revisits.
 """
 
-import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from pathlib import Path, PurePath
-from typing import Any
+from pathlib import Path
 
-from archiver import humanize
-from archiver.collection.records import WARC_ENDINGS, is_stored
-from archiver.model import Framing
-from archiver.storage import OPEN
 from archiver.tools.verify.findings import VerifyFinding
-from archiver.warc.cdxj import (
-    LONGEST_LINE,
-    REVISIT,
-    StrictLine,
-    index_url,
-    lookup_key,
-    parse_strict_line,
-    variant_url,
-)
+from archiver.tools.verify.usual_blocks import BlockSummary
+from archiver.warc.cdxj import index_url
 from archiver.warc.reader import Record
-from archiver.warc.records import ACCEPT_LANGUAGE
 
 BATCH = 1000
 
@@ -54,11 +36,12 @@ _INDEXES = """
     CREATE INDEX records_id ON records (id);
     CREATE INDEX records_concurrent ON records (concurrent) WHERE concurrent <> '';
     CREATE INDEX records_original ON records (url, date);
+    CREATE INDEX records_revisit ON records (file) WHERE type = 'revisit';
 """
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Create an empty inventory at *path*."""
+    """Open the inventory at *path*, or create an empty one."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = OFF")
     db.execute("PRAGMA synchronous = OFF")
@@ -78,24 +61,32 @@ class InventoryWriter:
         self._db = db
         self._rows: list[tuple[object, ...]] = []
 
-    def add(self, record: Record, framing: Framing | None) -> None:
-        """Add a *record* that was read to its end."""
-        value, safe = record.values.get, str if record.is_usual else text  # a usual header is ASCII
-        content = _essence(safe(value("Content-Type", "")))
-        mime = content
-        if framing is not None:
-            mime = framing.protocol if record.type == "request" else framing.media_type
+    def add(self, record: Record, block: BlockSummary) -> None:
+        """Add a *record* that was read to its end, and what the inventory keeps of its *block*."""
+        values = record.values
+        if not record.is_usual:  # a usual header is ASCII
+            values = {name: text(value) for name, value in values.items()}
+        value = values.get
+        content = _essence(value("Content-Type", ""))
         self._rows.append(
             (
-                *(record.offset, record.inner, record.length, safe(record.type)),
-                *(safe(value("WARC-Record-ID", "")), index_url(safe(value("WARC-Target-URI", "")))),
-                *(safe(value("WARC-Date", "")), safe(value("WARC-Concurrent-To", ""))),
-                *(safe(value("WARC-Warcinfo-ID", "")), safe(value("WARC-Payload-Digest", "")), content),
-                framing.status if framing else 0,
-                mime,
-                safe(value("WARC-Truncated", "")),
-                index_url(safe(value("WARC-Refers-To-Target-URI", ""))),
-                *(safe(value("WARC-Refers-To", "")), safe(value("WARC-Refers-To-Date", ""))),
+                record.offset,
+                record.inner,
+                record.length,
+                record.type if record.is_usual else text(record.type),
+                value("WARC-Record-ID", ""),
+                index_url(value("WARC-Target-URI", "")),
+                value("WARC-Date", ""),
+                value("WARC-Concurrent-To", ""),
+                value("WARC-Warcinfo-ID", ""),
+                value("WARC-Payload-Digest", ""),
+                content,
+                block.status,
+                content if block.mime is None else block.mime,
+                value("WARC-Truncated", ""),
+                index_url(value("WARC-Refers-To-Target-URI", "")),
+                value("WARC-Refers-To", ""),
+                value("WARC-Refers-To-Date", ""),
             )
         )
         if len(self._rows) >= BATCH:
@@ -114,8 +105,15 @@ def _essence(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
-    """Merge the inventories of files, or pieces of files, into *db*, each with the number of its file."""
+def merged(path: Path, parts: Sequence[tuple[int, Path]]) -> sqlite3.Connection:
+    """Merge *parts*, the inventories of files or pieces of files with the number of each file, into one at *path*.
+
+    The first one becomes the whole, so that its records need not be copied.
+    """
+    if parts and parts[0][0] == 1:
+        parts[0][1].rename(path)
+        parts = parts[1:]
+    db = connect(path)
     for number, part in parts:
         db.execute("ATTACH ? AS part", (str(part),))
         db.execute("BEGIN")
@@ -125,6 +123,7 @@ def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
         db.execute("DETACH part")
         part.unlink()
     db.executescript(_INDEXES)
+    return db
 
 
 _ROWS: tuple[tuple[str, str, str], ...] = (  # code, query (the last column fills the message), message
@@ -152,9 +151,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, query (the last column fill
     ),
     (
         "warcinfo-missing",
-        """SELECT path, offset, type, url, warcinfo FROM placed AS r
-           WHERE warcinfo <> '' AND NOT EXISTS
-             (SELECT 1 FROM records AS o WHERE o.id = r.warcinfo AND o.file = r.file AND o.type = 'warcinfo')""",
+        """SELECT path, offset, type, url, warcinfo FROM placed
+           WHERE warcinfo <> '' AND (file, warcinfo) NOT IN (SELECT file, id FROM records WHERE type = 'warcinfo')""",
         "WARC-Warcinfo-ID names {}, which is not a warcinfo record of this file",
     ),
     (
@@ -226,174 +224,3 @@ def relation_findings(db: sqlite3.Connection) -> Iterator[VerifyFinding]:
             yield VerifyFinding(path, code, message.format(what[:200]), offset, kind, url)
     for path, requests, responses in db.execute(_PAIRS):
         yield VerifyFinding(path, "pair-missing", f"unpaired: {requests} requests, {responses} responses")
-
-
-UNFINISHED = "import-unfinished"
-
-_RECORD = """
-    SELECT rowid, length, type, url, date, digest, status, mime FROM records
-    WHERE file = ? AND offset = ? AND inner = 0
-"""
-_UNINDEXED = """
-    SELECT path, offset, type, url FROM placed
-    WHERE indexed = 0 AND (url LIKE 'http%' OR url LIKE 'metadata://archiver.invalid/%')
-      AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
-      AND NOT EXISTS (
-        SELECT 1 FROM records AS asked WHERE asked.type = 'request'
-        AND asked.mime IN ('HEAD', 'OPTIONS', 'DELETE', 'PATCH', 'WEBSOCKET')
-        AND (asked.concurrent = placed.id AND asked.concurrent <> '' OR asked.id = placed.concurrent))
-"""  # responses that are not those to GET are not indexed
-
-
-class IndexCheck:
-    """Compares one index with the inventory; `running`: the crawl is not finished; *away*: files that were not read."""
-
-    def __init__(
-        self, db: sqlite3.Connection, path: Path, *, running: bool, away: Collection[str] = frozenset()
-    ) -> None:
-        self._away = away
-        self._db = db
-        self._path = path
-        self._running = running
-        self._files = {
-            name: (number, whole_to) for number, name, whole_to in db.execute("SELECT id, name, whole_to FROM files")
-        }
-        self._seen: list[tuple[int]] = []
-
-    def findings(self) -> Iterator[VerifyFinding]:
-        """Yield the findings for the lines, in their order."""
-        try:
-            yield from self._lines()
-        except OSError as error:
-            if not (self._running and isinstance(error, FileNotFoundError)):  # else it was merged into another file
-                yield self._finding("unreadable", error.strerror or str(error), None)
-                return
-        self._mark()
-
-    def _lines(self) -> Iterator[VerifyFinding]:
-        before = b""
-        with self._path.open("rb") as file:
-            offset = 0
-            for number, raw in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
-                if raw < before:
-                    yield self._finding("index-order", f"line {number} sorts before the line above it", offset)
-                if raw == before:
-                    yield self._finding("index-repeated", f"line {number} repeats the line above it", offset)
-                line = parse_strict_line(raw)
-                if line is None:
-                    yield self._finding(
-                        "index-line", f"line {number} is not a complete `key timestamp {{json}}` line", offset
-                    )
-                else:
-                    for code, message in self._check(line):
-                        yield self._finding(code, f"line {number}: {message}", offset, str(line.fields["url"]))
-                before = raw
-                offset += len(raw)
-
-    def _finding(self, code: str, message: str, offset: int | None, url: str = "") -> VerifyFinding:
-        return VerifyFinding(str(self._path), code, text(message), offset, url=text(url[:2000]))
-
-    def _check(self, line: StrictLine) -> Iterator[tuple[str, str]]:
-        entry = line.fields
-        if "method" not in entry and str(entry["url"]).startswith(("http://", "https://")):
-            key = _key(str(entry["url"]))
-            if key != line.key:
-                yield "index-key", f"the key is {line.key[:200]!r}, but pywb looks for {key[:200]!r}"
-        file = self._file(str(entry["filename"]))
-        if file is None:
-            if entry["filename"] in self._away or self._added_since(str(entry["filename"])):
-                return
-            yield "index-file", f"no file {str(entry['filename'])[:200]!r} in the archive"
-            return
-        number, whole_to = file
-        offset, length = int(entry["offset"]), int(entry["length"])
-        if offset >= whole_to and self._running:
-            return  # written since
-        found = self._db.execute(_RECORD, (number, offset)).fetchone()
-        if found is None or length not in _lengths(found[1], str(entry["filename"])):
-            actual = "no complete record begins there" if found is None else f"the record there has {found[1]} bytes"
-            yield "index-place", f"it says offset {offset}, length {length}, but {actual}"
-            return
-        self._seen.append((found[0],))
-        if len(self._seen) >= BATCH:
-            self._mark()
-        yield from _against_record(line, found)
-
-    def _file(self, name: str) -> tuple[int, int] | None:
-        if name in self._files or not self._running:
-            return self._files.get(name)
-        return self._files.get(name.removesuffix(OPEN)) or self._files.get(
-            name + OPEN
-        )  # renamed since the line was written
-
-    def _added_since(self, name: str) -> bool:
-        """Return whether *name* is a file that was added since the others were listed, by a crawl or an import."""
-        if not self._running and (PurePath(name).name != name or not name.endswith(WARC_ENDINGS)):
-            return False
-        try:
-            return is_stored(self._path.parent.parent / "archive", PurePath(name).name)
-        except OSError:  # such as a name that is too long
-            return False
-
-    def _mark(self) -> None:
-        self._db.execute("BEGIN")
-        self._db.executemany("UPDATE records SET indexed = 1 WHERE rowid = ?", self._seen)
-        self._db.execute("COMMIT")
-        self._seen.clear()
-
-
-def unindexed_findings(
-    db: sqlite3.Connection, *, running: bool, unfinished: Collection[str] = frozenset()
-) -> Iterator[VerifyFinding]:
-    """Yield the records that can be replayed but are in no index. *unfinished*: files whose import was interrupted."""
-    behind: dict[str, int] = {}
-    for path, offset, kind, url in db.execute(_UNINDEXED):
-        if running or PurePath(path).name in unfinished:
-            behind[path] = behind.get(path, 0) + 1
-        else:
-            yield VerifyFinding(path, "index-incomplete", "no index line for this record", offset, kind, url)
-    for path, number in behind.items():
-        count = f"{humanize.count(number, 'record is', 'records are')} not yet in the index"
-        if PurePath(path).name in unfinished:
-            remedy = "an import is running or was interrupted; if interrupted, run it again"
-            yield VerifyFinding(path, UNFINISHED, f"{count}: {remedy}")
-        else:
-            yield VerifyFinding(path, "index-behind", count)
-
-
-_NO_DIGIT = re.compile(r"\D")
-
-
-def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:
-    """Return the lengths that a line may give for a record of *length* bytes: some indexers omit the final two CRLF."""
-    return (length,) if length is None or name.removesuffix(OPEN).endswith(".gz") else (length, length - 4)
-
-
-def _key(url: str) -> str:
-    try:
-        return lookup_key(url)
-    except ValueError:  # a port beyond 65535, or half a surrogate pair
-        return ""
-
-
-def _against_record(line: StrictLine, found: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
-    _, _, kind, url, date, digest, status, mime = found
-    entry = line.fields
-    digits = _NO_DIGIT.sub("", date)
-    if not (digits + "000000").startswith(line.timestamp):
-        yield "index-key", f"the timestamp is {line.timestamp}, but the record's date is {date}"
-    language = str(entry.get(ACCEPT_LANGUAGE, ""))
-    if entry["url"] != (variant_url(url, language) if language else url):
-        yield "index-mismatch", f"the URL is {str(entry['url'])[:200]!r}, but the record's is {url[:200]!r}"
-    stated_digest = str(entry["digest"])  # some indexers omit the algorithm
-    if digest and stated_digest not in (digest, digest.rpartition(":")[2]):
-        yield "index-mismatch", f"the digest is {stated_digest[:100]!r}, but the record's is {digest!r}"
-    http = url.startswith(("http:", "https:"))  # entries of other schemes describe the record itself
-    stated = str(entry.get("status", "-"))
-    if http and (kind == "response" or (kind == "revisit" and status)) and stated != (str(status) if status else "-"):
-        yield "index-mismatch", f"the status is {stated[:20]!r}, but the record's is {status}"
-    named = str(entry.get("mime", ""))
-    if ((http and kind == "response") or kind == "resource") and mime and named.lower() != mime:
-        yield "index-mismatch", f"the media type is {named[:100]!r}, but the record's is {mime!r}"
-    if kind == "revisit" and mime and named.lower() not in (REVISIT, mime):
-        yield "index-mismatch", f"the media type of a revisit is {named[:100]!r}"

@@ -1,6 +1,6 @@
 -- What was found in the WARC files: one row for each whole record. A temporary database, so that memory stays flat.
 
-CREATE TABLE files (
+CREATE TABLE IF NOT EXISTS files (
     id        INTEGER PRIMARY KEY,
     path      TEXT    NOT NULL,                    -- as findings name it
     name      TEXT    NOT NULL,                    -- the last part of the path
@@ -8,7 +8,7 @@ CREATE TABLE files (
     whole_to  INTEGER NOT NULL                     -- end of its last whole record
 ) STRICT;
 
-CREATE TABLE records (
+CREATE TABLE IF NOT EXISTS records (
     file        INTEGER NOT NULL REFERENCES files (id),
     offset      INTEGER NOT NULL,
     inner       INTEGER NOT NULL,                  -- bytes of the gzip member before the record
@@ -31,6 +31,6 @@ CREATE TABLE records (
     captured    INTEGER NOT NULL DEFAULT 0         -- 1: a row of the frontier names it
 ) STRICT;
 
-CREATE VIEW placed AS
+CREATE VIEW IF NOT EXISTS placed AS
 SELECT files.path, records.rowid AS number, records.*, substr(digest, instr(digest, ':') + 1) AS digest_value
 FROM records JOIN files ON files.id = records.file;

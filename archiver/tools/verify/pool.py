@@ -1,12 +1,5 @@
-"""Read all files in parallel: one process per core, large files in several pieces.
+"""Read pieces of files in parallel, in one process per core."""
 
-The start of a piece is a guess: something that looks like a record, which may be inside another record, such as a
-captured WARC file. So each piece is read up to the first record at or after the start of the next piece. If that is
-another offset, the next piece is read again from there. The pieces together give the same findings as one pass over the
-whole file.
-"""
-
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -14,99 +7,27 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from archiver.errors import ArchiveError
-from archiver.storage import OPEN
-from archiver.tools.verify.file import STEP, FileResult, ReadJob, check_file, current_path
-from archiver.warc.members import MAGIC, next_record
+from archiver.tools.verify.file import FileResult, ReadFile, ReadJob, check_file, file_sum
 
-WORTH_A_POOL = 128 << 20  # bytes in all files; below this, one process is faster than starting a pool
-PIECE = 32 << 20  # a file of at least twice this is read in pieces of at least this
-BEAT = 0.25  # seconds between two progress updates of the pool
-
-Progress = Callable[[int, int], None]  # bytes and files done
+BEAT = 0.25  # seconds between two progress updates
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFile:
-    """The result of one file: each piece with its inventory, in order, and the file's checksum if it was requested."""
-
-    pieces: tuple[tuple[Path, FileResult], ...]
-    sum: str
-
-
-def read_all(jobs: Sequence[ReadJob], sizes: Sequence[int], progress: Progress) -> Iterator[ReadFile]:
-    """Run *jobs*, for files of *sizes* bytes, and yield their results in order."""
-    cut = (
-        [_pieces(job, size) for job, size in zip(jobs, sizes, strict=True)] if _cores() > 1 else [[job] for job in jobs]
-    )
-    if sum(sizes) > WORTH_A_POOL and sum(map(len, cut)) > 1:
-        yield from _Pool(cut, progress).run()
-    else:
-        yield from _one_by_one(jobs, sizes, progress)
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
-
-
-def _pieces(job: ReadJob, size: int) -> list[ReadJob]:
-    """Split *job* at offsets where records seem to begin."""
-    starts = [0]
-    if size >= 2 * PIECE and not job.path.name.endswith(OPEN):
-        with suppress(OSError):  # reported when the file is read
-            starts += _starts(job.path, size)
-    stops = [*starts[1:], None]
-    names = [job.inventory.with_suffix(f".{start}.db") for start in starts]
-    return [replace(job, start=a, stop=b, inventory=c) for a, b, c in zip(starts, stops, names, strict=True)]
-
-
-def _starts(path: Path, size: int) -> Iterator[int]:
-    with path.open("rb") as file:
-        compressed = file.read(len(MAGIC)) == MAGIC
-        place: int | None = 0
-        while compressed and place is not None and place + 2 * PIECE <= size:
-            place = next_record(file, place + PIECE, compressed=True)
-            if place is not None:
-                yield place
-
-
-def _sum(path: Path, at: Callable[[int], None]) -> str:
-    """Return the checksum of all bytes of *path*, in the form of crawl.db; empty if it cannot be read."""
-    state = hashlib.sha256()
-    try:
-        with current_path(path).open("rb") as file:
-            while piece := file.read(STEP):
-                state.update(piece)
-                at(0)
-    except OSError:
-        return ""  # reported when the file is read
-    return f"sha256:{state.hexdigest()}"
-
-
-def _one_by_one(jobs: Sequence[ReadJob], sizes: Sequence[int], progress: Progress) -> Iterator[ReadFile]:
-    done = 0
-    for number, job in enumerate(jobs):
-        outcome = check_file(job, lambda at, done=done, number=number: progress(done + at, number))  # type: ignore[misc]
-        yield ReadFile(((job.inventory, outcome),), _sum(job.path, lambda _: None) if job.summed else "")
-        done += sizes[number]
-        progress(done, number + 1)
-
-
-class _Pool:
+class Pool:
     """One process per core, and the pieces of all files."""
 
-    def __init__(self, cut: Sequence[Sequence[ReadJob]], progress: Progress) -> None:
+    def __init__(self, cut: Sequence[Sequence[ReadJob]], progress: Callable[[int, int], None]) -> None:
         self._cut = cut
         self._progress = progress
         context = multiprocessing.get_context("spawn")  # a fork would copy the caller's threads
         pieces = sum(map(len, cut))
         self._offsets = context.Array("Q", pieces + 1, lock=False)  # per piece; the last one: stop
-        self._pool = ProcessPoolExecutor(min(pieces, _cores()), context, _start_worker, (self._offsets,))
+        self._pool = ProcessPoolExecutor(min(pieces, (os.cpu_count() or 1)), context, _start_worker, (self._offsets,))
 
     def run(self) -> Iterator[ReadFile]:
         """Yield the result of each file, in order."""
@@ -125,7 +46,7 @@ class _Pool:
         numbers = iter(range(len(self._offsets)))
         with _without_interrupts():
             sums = [
-                self._pool.submit(_sum, pieces[0].path, _stop_if_asked) if pieces[0].summed else None
+                self._pool.submit(file_sum, pieces[0].path, _stop_if_asked) if pieces[0].summed else None
                 for pieces in self._cut
             ]
             futures = [[self._pool.submit(_check, next(numbers), piece) for piece in pieces] for pieces in self._cut]

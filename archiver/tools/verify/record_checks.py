@@ -32,12 +32,13 @@ class BlockCheck:
 
     def __init__(self, record: Record) -> None:
         self.framing: Framing | None = None  # of an HTTP message, once its head has come by
+        self.of_request = record.type == "request"
         self._stated: int | None = None  # the length of its body by its head
         self._record = record
         self._block = digest_field(record, "WARC-Block-Digest")
-        self._http = record.type in _MESSAGES and _is_http(record.first("Content-Type") or "")
+        self._http = record.type in MESSAGES and is_http(record.first("Content-Type") or "")
         self.segmented = record.first("WARC-Segment-Number") is not None
-        checked = record.type in _WITH_PAYLOAD and not self.segmented
+        checked = record.type in WITH_PAYLOAD and not self.segmented
         self._payload = digest_field(record, "WARC-Payload-Digest") if checked else None
         self._framed: Digest | None = None  # of a chunked body with its framing
         self._head = bytearray()
@@ -59,9 +60,8 @@ class BlockCheck:
         """End the block."""
         if self._http and self.framing is None:
             self._try_head(bytes(self._head), last=True)
-        if self._dechunker is not None:
-            for part in self._dechunker.finish():
-                self._take(part)
+        for part in self._dechunker.finish() if self._dechunker is not None else ():
+            self._take(part)
 
     def findings(self) -> Iterator[RecordFinding]:
         """Yield the findings for a complete block."""
@@ -97,13 +97,12 @@ class BlockCheck:
 
     def _try_head(self, head: bytes, *, last: bool) -> None:
         """Read the head of the message if *head*, the block up to here, holds it; else keep it for the next piece."""
-        asks = self._record.type == "request"
         start = leading_blank(head)
-        open_end = not last and len(head) < _HELD_HEAD and (asks or may_be_head(head))
+        open_end = not last and len(head) < _HELD_HEAD and (self.of_request or may_be_head(head))
         if open_end and head.find(b"\r\n\r\n", start) < 0 and head_end(head, start) < 0:
             self._head[:] = head
             return
-        if asks:
+        if self.of_request:
             self.framing = request_framing(head, head_end(head, start))
             if opens_websocket(head[: self.framing.head_length]):
                 self.framing = replace(self.framing, protocol=WEBSOCKET)
@@ -132,12 +131,13 @@ class BlockCheck:
             self._payload.update(part)
 
 
-_MESSAGES = frozenset({"response", "request", "revisit"})
-_WITH_PAYLOAD = frozenset({"response", "request", "resource", "conversion"})
+MESSAGES = frozenset({"response", "request", "revisit"})
+WITH_PAYLOAD = frozenset({"response", "request", "resource", "conversion"})
 
 
 @lru_cache(maxsize=64)
-def _is_http(content_type: str) -> bool:
+def is_http(content_type: str) -> bool:
+    """Return True if this is the media type of an HTTP message."""
     return re.sub(r"\s", "", content_type).lower().startswith("application/http")
 
 
@@ -209,7 +209,7 @@ def _is_sound(record: Record) -> bool:
         return False
     if not record.has_known_fields or (form := _sound_form(record.type, tuple(record.values))) is None:
         return False
-    if _USUAL_VALUES.fullmatch(form.text(record.values)):
+    if _USUAL_VALUES.fullmatch(form.template % form.choose(record.values)):
         return True
     checks = ((_SYNTAX.get(name), name, value) for name, value in record.values.items())
     return not any(check(name, value) for check, name, value in checks if check is not None)
@@ -219,11 +219,7 @@ class _Form(NamedTuple):
     """What a header says in the fields whose text is checked."""
 
     choose: Callable[[Mapping[str, str]], tuple[str, ...]]
-    template: str
-
-    def text(self, values: Mapping[str, str]) -> str:
-        """Return the checked *values* as `_USUAL_VALUES` expects them."""
-        return self.template % self.choose(values)
+    template: str  # makes of these values what `_USUAL_VALUES` expects
 
 
 @lru_cache(maxsize=256)

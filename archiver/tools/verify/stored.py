@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from archiver.collection.store import Store, StoredFile, StoreError
 from archiver.storage import storage
-from archiver.tools.verify.file import FileResult, ReadJob, check_file
+from archiver.tools.verify.file import FileResult, ReadFile, ReadJob, check_file
 from archiver.tools.verify.findings import VerifyFinding
 from archiver.tools.verify.inventory import connect
-from archiver.tools.verify.pool import ReadFile
 
 ARCHIVE = "archive/"  # begins the keys of WARC files
 

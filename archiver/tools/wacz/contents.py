@@ -30,9 +30,8 @@ from typing import BinaryIO, Self
 from zlib_ng import zlib_ng
 
 from archiver.collection import safe_paths
-from archiver.collection.earlier_crawls import rounds
 from archiver.collection.imports import imported_files
-from archiver.collection.layout import NAME_A_COLLECTION, Layout
+from archiver.collection.layout import NAME_A_COLLECTION, Layout, rounds
 from archiver.collection.records import WARC_ENDINGS, record_at
 from archiver.collection.reindex import lines
 from archiver.errors import ArchiveError, ConfigError
