@@ -50,6 +50,8 @@ SURE = [
     ('importScripts("sw-lib.js", "/k.js")', "import", "sw-lib.js /k.js"),
     ('new URL("img/l.png",import.meta.url)', "url", "img/l.png"),
     ('new Worker(new URL("m.js", "" + import.meta.url),{type:"module"})', "url", "m.js"),
+    ('x="/sw.js?v=" + encodeURIComponent(v)', "string", "/sw.js"),
+    ("fetch('/a.json?'+q); y = '/b.png?x=1&v=' + c + '&d'", "string", "/a.json /b.png"),
     ("a()\n//# sourceMappingURL=app.js.map\n", "sourcemap", "app.js.map"),
     ("a()\n//@ sourceMappingURL=app.js.map", "sourcemap", "app.js.map"),
 ]
@@ -115,6 +117,7 @@ def test_strings_that_are_never_files_in_a_page_either(value: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        *('b+"/a.js?c="+d', '"/a.js?c="+=d', 'f("/a.html?id=" + d)', '"/a=" + b', '"a.json?b=" + c'),
         *('"/a.js"+b', 'b+"/a.js"', '"/a.js"==b', 'b==="/a.js"', 'b!="/a.js"', 'switch(a){case"/a.js":b()}'),
         *('a.indexOf("/a.js")', 'a.endsWith("/a.js")', 'a.split("/a.js")', 'a.replace("/a.png",b)', '"/a.js".length'),
         *('require("/a.js")', 'require("./a.js")', '{"/a.js":b}', 'f({"./a.js":1,"/b.js":2})', "gql`/a.js`"),
@@ -248,6 +251,8 @@ TREE = """var branch =
         ("$(i).attr('src',src.substring(0,src.length-10)+'open.png');", "dynsections.js", "open.png X"),
         ("l = a.substring(0,a.length-10)+'open.png'", "other.js", ""),
         ("toggle = '/plus.png'", "doctools.js", ""),
+        ('i="search-index{dir}.json?_=5e",p=1', "d/assets/js/1.js", "../../search-index.json?_=5e X"),
+        ("i='search-index{dir}-5e.json'", "d/assets/js/1.js", "../../search-index-5e.json X"),
         ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
         (
             "var index_path = base_path + '/search_index.json';",
@@ -281,6 +286,8 @@ PAGES = [
     ("['text/html','Object.html()','x.html=y','a b?.html']", ""),
     ("['a.do','b.do','e.pl','f.cgi']", ""),
     ("['e.exports','t.prototype','n.length']", ""),
+    ("disqus_identifier = '/cache/a.html'; this.page.identifier = '/cache/b.html'", ""),
+    ("{'identifier': '/cache/a.html', \"url\": \"/b.html\"}", "/b.html"),
 ]
 
 
@@ -345,6 +352,67 @@ def test_files_that_a_script_loads_for_its_page() -> None:
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
     expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv dir/index.json"
     assert " ".join(link.url[17:] for link in links(document).links) == expected
+
+
+def test_scripts_in_variables_that_are_named_as_urls() -> None:
+    text = "const script_url = './sw.js'; let dataURL='d.json'; var src = 'a.mjs'; const program = './p.js'"
+    assert named(text, inline=True) == ["./sw.js", "d.json", "a.mjs"]
+
+
+def test_the_index_of_haddock_is_relative_to_its_folder() -> None:
+    data = b'[{"link":"A.html#t:B","display_html":"<a href=\\"B.html\\">"},{"link":"../c-1.0/C.html"}]'
+    document = Document("http://host.test/lib/d/doc-index.json", "application/json", None, data, Hop.SPECULATIVE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"lib/d/A.html", "lib/d/B.html", "lib/c-1.0/C.html"}
+
+
+BOTH = "js/a.js dir/a.js"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("base = window.top_folder || '/x/'; s.src = base + 'a.js'", BOTH),
+        ('fetch(root + "a.js").then(f)', BOTH),
+        ("f({url: base+'../a.js'})", "a.js"),
+        ("r.open('GET', prefix + `a.js`)", BOTH),
+        ("var base = '/x'; f(base + '/a.js')", "x/a.js"),
+        ("var base = '../', n=1; s.href = base + 'a.css'", "a.css"),
+        ("let base = ''; f(base + 'b/a.png')", "dir/b/a.png"),
+        ("const here = document.currentScript.src.replace(/[^/]*$/, ''); f(here + 'a.js')", "js/a.js"),
+        ("var tags = document.getElementsByTagName('script'), p = 1; f(tags + '/a.js')", "js/a.js"),
+        ("here = location.pathname.split('/').slice(0, -1).join('/'); f(here + '/img/a.png')", "dir/img/a.png"),
+        ("base = 1; base = 2; f(base + 'a.js')", ""),
+        ("e = '/x/'; f(e + 'a.js')", ""),  # a short name has many meanings
+        ("f(base + 'a.js')", ""),
+        ("s.src = base + 'a.js' + version", ""),
+        ("s.src = x.base + 'a.js'", ""),
+        ("s.src = base + '.js'; s.href = base + 'a.b'; s.src = base + '/a.js'", ""),
+        ("var base = 'a b/'; f(base + 'a.js')", ""),
+    ],
+)
+def test_names_that_a_script_joins_to_a_variable(text: str, expected: str) -> None:
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    assert sorted(link.url[17:] for link in links(document).links if link.context == "script/joined") == sorted(
+        expected.split()
+    )
+    inline = Document(PAGE, "text/html", None, f"<!doctype html><script>{text}</script>".encode())
+    found = {link.url[17:] for link in links(inline).links if link.context == "script/joined"}
+    assert found == {name for name in expected.split() if not name.startswith("js/")}
+
+
+def test_names_that_a_service_worker_joins_to_its_folder() -> None:
+    text = "var e=location.pathname.split(`/`).slice(0,-1).join(`/`),t=[e+`/a.js`,e+`/i/b.png`];self.skipWaiting()"
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.SPECULATIVE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"js/a.js", "js/i/b.png"}
+
+
+def test_names_in_a_table_below_another_address_are_not_below_the_page() -> None:
+    table = '{x:{baseURL:"https://pictures.test/e/",data:{1:"u/1.png?v8",2:"u/2.png?v8",3:"/3.png"}},y:"u/4.png"}'
+    document = Document(SCRIPT, "text/javascript", None, table.encode(), Hop.REQUISITE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"3.png", "dir/u/4.png"}
+    own = table.replace("https://pictures.test/e/", "e/").encode()
+    document = Document(SCRIPT, "text/javascript", None, own, Hop.REQUISITE, PAGE)
+    assert "dir/u/1.png?v8" in {link.url[17:] for link in links(document).links}
 
 
 def test_markup_in_data_is_relative_to_the_page() -> None:
@@ -420,6 +488,10 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         (
             "<select onchange='location=this.value'><option value=j.html><option value=k/><option value=''>",
             "j.html L, k/ L",
+        ),
+        (
+            "<select><option value=/de/><option value=/l><option value=a/></select>",
+            "/de/ X",
         ),
         ("<select><option value=/l.php><option value=red><option value=2.5></select>", "/l.php X"),
         ("<select onchange='go(this)'><option value=j/></select><select><option value=k/></select>", "j/ L"),

@@ -13,11 +13,11 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote, urlencode, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import rustdoc
+from archiver.extract.script import docsify, folders, rustdoc
 from archiver.model import Hop
 
 LOADED = "script/loader"
@@ -29,6 +29,8 @@ _TABLE = compiled(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
 _BASE = re.compile(r"__VP_SITE_DATA__\s*+=[^{]{0,40}\{[^{}]{0,2000}?\"base\\?\"\s*+:\s*+\\?\"(/[^\"\\]{0,300})")
 _LEAN = re.compile(r"[^/]{1,500}\.md\.[\w-]{1,40}\.lean\.js")
+_IN_VITEPRESS = re.compile(r"\.md\.[\w-]{1,40}(?:\.lean)?\.js\Z")
+_SHOWN_PAGE = re.compile(rb"\"relativePath\\?\"\s*+:\s*+\\?\"([^\"\\:]{1,500})\.md\\?\"")
 _PAGE = re.compile(r"(?:https?://[^/?#]++)?(/[^?#]*+)")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # characters that Vite's file names do not contain
 
@@ -52,8 +54,6 @@ _BUNDLE_PATH = re.compile(
     r"bundlePath\s*+:\s*+(?:[\"']([^\"'\\\s]{0,200})[\"']\.replace\(/\\/\$/,\s*+[\"']{2}\)\s*+\+\s*+)?"
     r"[\"']([^\"'\\\s]{0,200}/)[\"']"
 )
-_DOCSIFY = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage)\s{0,10}:\s{0,10}true")
-_DOCSIFY_TEXT = re.compile(r"[\"']/?+([\w@./-]{4,300}+)(?<=\.md)[\"']", re.ASCII)
 _SEARCH_BOX = re.compile(r"new SearchBox\(\"searchBox\", \"((?:\.\./){0,9}search)\",")
 _RESULTS_PAGE = re.compile(r"([a-z]++)_([0-9a-f]{1,4}+)\.html")
 RESULT_SECTIONS = (  # all that Doxygen has, besides "all"
@@ -69,20 +69,12 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
     if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
-    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text), *nuxt(text)))
+    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify.settings(text), *nuxt(text)))
 
 
 def needs_whole_page(name: str, text: str) -> bool:
     """True if a script with this id *name* and *text* can be read only with all references of its page."""
     return name == "__NEXT_DATA__" or any(mark in text for mark in _MARKS)
-
-
-def docsify(text: str) -> Iterator[str]:
-    """Yield the texts that Docsify makes the page from: the first one, and the enabled sidebars."""
-    if "$docsify" in text:
-        yield "README.md"
-        yield from (f"_{name.lower()}.md" for name in _DOCSIFY.findall(text))
-        yield from _DOCSIFY_TEXT.findall(text)
 
 
 def pagefind(text: str) -> Iterator[str]:
@@ -184,7 +176,7 @@ def vitepress(text: str, references: Iterable[tuple[str, Hop]]) -> Iterator[str]
     """Yield the scripts of the pages in the table in *text*, in a page with these *references*.
 
     The table is in lower case, the files are not; links of the page show the real names. If one of them has capitals,
-    pages without a link are left out, as their names may have capitals too.
+    or none is known, pages without a link are left out, as their names may have capitals too.
     """
     hashes = dict(_hashes(text))
     if not hashes:
@@ -196,9 +188,12 @@ def vitepress(text: str, references: Iterable[tuple[str, Hop]]) -> Iterator[str]
         if hop is Hop.LINK:
             real_names |= {name.lower(): name for name in _page_names(reference, root)}
         elif _is_lean(reference):
-            folder = reference[: reference.rfind("/") + 1]
+            folder, _, script = reference.rpartition("/")
+            folder += "/"
+            name = script.rsplit(".", 3)[0]  # of the page itself
+            real_names[name.lower()] = name
     written = {key: real_names.get(key, "") for key in hashes}
-    plain = all(name == key for key, name in written.items() if name)
+    plain = any(written.values()) and all(name == key for key, name in written.items() if name)
     for key, name in written.items():
         if name or plain:
             yield f"{folder}{name or key}.{hashes[key]}.js"
@@ -235,7 +230,7 @@ def _page_names(reference: str, root: str) -> Iterator[str]:
 
 MOST_TREE_PARTS = 10_000  # parts of the index of one tree
 SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
-BEGINNING = 64  # characters that identify search results
+BEGINNING = 64  # bytes that identify search results
 
 MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
 
@@ -263,6 +258,7 @@ _OTHER_END = re.compile(  # src.substr(0, src.length-9) + 'plus.png'
 )
 _OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
 _IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
+_OF_DOCUSAURUS = re.compile(r"[\"']search-index\{dir\}((?:-[\w-]{1,40})?\.json(?:\?_=[\w-]{1,40})?)[\"']")
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
@@ -275,17 +271,21 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     """Yield each URL that the script *text* at *address* names, its hop and context."""
     head = text[:SCRIPT_START]
     yield from _of_doxygen(text, head, address)
+    yield from ((name, Hop.SPECULATIVE, LOADED) for name in (*folders.kept_files(text), *folders.modules(text)))
     yield from _searches(head)
     yield from _gitbook(head, address)
     yield from _books(text, head, address)
 
 
-def own_base(text: str, address: str) -> str:
-    """Return the base of URLs in the script *text* at *address*; "" if that is the page that runs it."""
-    if _RESULTS.match(text):
+def own_base(body: bytes, address: str) -> str:
+    """Return the base of URLs in the script *body* at *address*; "" if that is the page that runs it."""
+    head = body[:BEGINNING].decode("utf-8", "replace")
+    if _RESULTS.match(head) or folders.is_service_worker(body):
         return address
-    added = _IN_RUSTDOC.match(address) if _OF_RUSTDOC.match(text) else None
-    return added[1] if added else ""
+    if _OF_RUSTDOC.match(head) and (added := _IN_RUSTDOC.match(address)):
+        return added[1]
+    shown = _SHOWN_PAGE.search(body) if _IN_VITEPRESS.search(address) else None
+    return urljoin(address, f"../{shown[1].decode('utf-8', 'replace')}") if shown else ""
 
 
 def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
@@ -307,7 +307,11 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield the search indexes of Javadoc, MkDocs and Haddock, and pictures of Sphinx and Doxygen."""
+    """Yield the search indexes of Javadoc, MkDocs, Haddock and Docusaurus, and pictures of Sphinx and Doxygen."""
+    if "search-index{dir}" in text:  # of a plugin: the script is two folders below the root
+        yield from (
+            (f"../../search-index{found[1]}", Hop.SPECULATIVE, MANUAL) for found in _OF_DOCUSAURUS.finditer(text)
+        )
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
