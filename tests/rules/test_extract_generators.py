@@ -369,6 +369,10 @@ WORKER = "self.addEventListener('install',()=>self.skipWaiting());"
             {"404.html", "app-1.js"},
         ),
         ('f([{url:"a",revision:"1"}])', set()),
+        (
+            "workbox.setConfig({modulePathPrefix: 'wb-v4'});workbox.core.skipWaiting();workbox.cacheableResponse.f(x)",
+            {"wb-v4/workbox-core.prod.js", "wb-v4/workbox-cacheable-response.prod.js"},
+        ),
     ],
 )
 def test_what_a_service_worker_keeps_is_relative_to_the_worker(text: str, expected: set[str]) -> None:
@@ -434,6 +438,16 @@ def test_the_scripts_of_islands() -> None:
         ("/a/b/client.js", Hop.REQUISITE),
         ("/x.png", Hop.SPECULATIVE),
     }
+
+
+@pytest.mark.parametrize("at", ["/g/a/b/", "/g/a/b/index.html", "/g/a/b"])
+@pytest.mark.parametrize("quote", ['"', r"\""])
+def test_the_chunks_of_gatsby_are_below_its_prefix(at: str, quote: str) -> None:
+    chunks = '{"app":["/app-1.js"],"c---d":["/c---d-2.js","/e.css"]}'.replace('"', quote)
+    page = f"<script>window.pagePath='/a/b/';</script><script>window.___chunkMapping=\"{chunks}\";</script>"
+    expected = {"app-1.js", "c---d-2.js", "e.css", "page-data/a/b/page-data.json", "page-data/app-data.json"}
+    found = links(Document(ROOT + at, "text/html", "utf-8", page.encode(), Hop.LINK)).links
+    assert {link.url.removeprefix(ROOT) for link in found} == {f"/g/{name}" for name in expected}
 
 
 def test_the_slices_of_gatsby() -> None:

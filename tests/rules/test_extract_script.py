@@ -210,6 +210,20 @@ def test_files_below_the_folder_that_the_loader_states(address: str, text: str, 
     assert [link.url for link in found] == [f"http://h.test{folder}{name}" for name in expected.split()]
 
 
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("/app/assets/1.js", "/app/assets/a.js /app/assets/x/b.css /app/c.js"),
+        ("/app/assets/x/2.js", "/app/assets/a.js /app/assets/x/b.css /app/assets/c.js"),
+        ("/app/js/1.js", "/app/assets/a.js /assets/x/b.css /app/c.js"),  # as deep below the base as each file
+    ],
+)
+def test_files_that_vite_preloads_from_folders_of_any_depth(address: str, expected: str) -> None:
+    body = b'const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["assets/a.js","assets/x/b.css","../c.js"])))=>i'
+    found = links(Document(f"http://h.test{address}", "text/javascript", "", body, Hop.REQUISITE)).links
+    assert [link.url.removeprefix("http://h.test") for link in found] == expected.split()
+
+
 TREE = """var branch =
 [
     [ "A \\"[ b", "d0/d01/a.html#x", "d0/d01/a" ],

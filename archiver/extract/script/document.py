@@ -50,7 +50,7 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
     for reference in javascript.asset_urls(text, document.url):
         own.add(reference, Hop.SPECULATIVE, javascript.CHUNK)
     add_markup_in_strings(of_page, text)
-    for reference, context in javascript.references(text, near=len(bases) > 1 or bool(document.page)):
+    for reference, context in javascript.references(text, document.url, near=len(bases) > 1 or bool(document.page)):
         if context in javascript.OF_ITSELF or not _is_relative(reference):
             own.add(reference, Hop.SPECULATIVE, context)
             continue

@@ -24,6 +24,9 @@ _KEPT = compiled(
     rf"\{{\s*+(?:{_REVISION}\s*+,\s*+)?+[\"']?url[\"']?\s*+:\s*+[\"']([^\"'\\\s<>]{{1,500}}+)[\"']\s*+"
     rf"(?:,\s*+{_REVISION}\s*+)?+[,}}]"
 )
+_PARTS = re.compile(r"\bmodulePathPrefix[\"']?\s{0,4}:\s{0,4}[\"']([\w./@:-]{1,300}?)/?[\"']")
+_USED = re.compile(r"\bworkbox\.([a-z][A-Za-z]{2,30})\b")
+_CAPITAL = re.compile(r"(?=[A-Z])")
 _DEFINED = compiled(r"(?<![\w$.])define\(\[((?:\s*+[\"'][^\"'\\\s]{1,200}+[\"']\s*+,?+)++)\]")
 _MODULE = re.compile(r"[\"'](\.{1,2}/[\w./@-]{1,200})[\"']", re.ASCII)
 
@@ -50,7 +53,13 @@ def is_service_worker(body: bytes) -> bool:
 
 
 def kept_files(text: str) -> Iterator[str]:
-    """Yield the files in the list that Workbox wrote into the worker *text*, relative to the worker."""
+    """Yield the files in the list that Workbox wrote into the worker *text*, relative to the worker.
+
+    Up to version 4, the worker loads each part of Workbox that it uses from a folder.
+    """
+    if "modulePathPrefix" in text and (folder := _PARTS.search(text)):
+        used = {"core", *_USED.findall(text)} - {"setConfig", "loadModule", "googleAnalytics"}
+        yield from (f"{folder[1]}/workbox-{_CAPITAL.sub('-', part).lower()}.prod.js" for part in sorted(used))
     if "precache" in text and ("precacheAndRoute" in text or "addToCacheList" in text):
         yield from (found[1] for found in islice(_KEPT.finditer(text), MOST))
 

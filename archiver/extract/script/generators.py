@@ -10,20 +10,19 @@ names nothing. Linear on any text.
 """
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import unquote, urlencode, urljoin
+from urllib.parse import unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import docsify, folders, rustdoc
+from archiver.extract.script import docsify, folders, frameworks, rustdoc
 from archiver.model import Hop
 
 LOADED = "script/loader"
 HASHES = "__VP_HASH_MAP__"
 _RESULTS_SHOWN = 'new SearchResults("searchResults")'
-_MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext", _RESULTS_SHOWN)
+_MARKS = (HASHES, _RESULTS_SHOWN, *frameworks.MARKS)
 MOST_PAGES = 20_000  # pages of one table
 _TABLE = compiled(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
@@ -34,17 +33,6 @@ _SHOWN_PAGE = re.compile(rb"\"relativePath\\?\"\s*+:\s*+\\?\"([^\"\\:]{1,500})\.
 _PAGE = re.compile(r"(?:https?://[^/?#]++)?(/[^?#]*+)")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # characters that Vite's file names do not contain
 
-_PAGE_PATH = re.compile(r"window\.pagePath\s*+=\s*+[\"'](/[^\"'\\\s<>]{0,500})[\"']")
-_BUILD = re.compile(r"\"buildId\"\s*+:\s*+\"([\w.~-]{1,100})\"")
-_HAS_DATA = re.compile(r"\"gs{1,2}p\"\s*+:\s*+true")
-_QUERY = re.compile(r"\"query\"\s*+:\s*+(\{[^{}]{1,2000}\})")
-_HAS_LOADED = re.compile(r"Context\.streamController\.enqueue\(\"\[\{[^{}]{1,200}\},\\\"loaderData\\\",\{\\\"_")
-_BASENAME = re.compile(r"__(?:reactRouter|remix)Context\s*+=\s*+\{\"basename\":\"(/[^\"\\\s<>]{0,300})\"")
-_NUXT_BUILD = re.compile(
-    r"baseURL:\"([^\"\\\s<>]{1,300})\",buildId:\"([\w-]{1,100})\",buildAssetsDir:\"([^\"\\\s<>]{1,300})\""
-    r"(?:,cdnURL:\"([^\"\\\s<>]{0,300})\")?"
-)
-_LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
 _WORKER = re.compile(r"\"search\"\s*+:\s*+\"([^\"\\\s<>]{1,500}\.js)\"")
 _SEARCHED = re.compile(
     r"\"[\w-]{0,40}?(?:path|search|index|url)[\w-]{0,40}\"\s*+:\s*+\"(/(?!/)[^\"\\\s<>{}]{1,300}+)(?<=\.xml|\.txt)\"",
@@ -69,7 +57,7 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
     if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
-    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify.settings(text), *nuxt(text)))
+    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify.settings(text), *frameworks.nuxt(text)))
 
 
 def needs_whole_page(name: str, text: str) -> bool:
@@ -83,13 +71,6 @@ def pagefind(text: str) -> Iterator[str]:
         yield from (
             f"{(found[1] or '').removesuffix('/')}{found[2]}pagefind.js" for found in _BUNDLE_PATH.finditer(text)
         )
-
-
-def nuxt(text: str) -> Iterator[str]:
-    """Yield the list of prerendered pages that Nuxt's configuration leads to; clicks load it."""
-    if "buildAssetsDir" in text and (found := _NUXT_BUILD.search(text.replace("\\u002F", "/"))):
-        root = (found[4] or found[1]).rstrip("/")
-        yield f"{root}/{found[3].strip('/')}/builds/meta/{found[2]}.json"
 
 
 def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
@@ -106,19 +87,7 @@ def of_page(text: str, references: Mapping[tuple[str, Hop], str], address: str) 
     """Yield what scripts with this *text* load in the page at *address*, which has these *references*."""
     if HASHES in text:
         yield from vitepress(text, references)
-    if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, loaded by links to it
-        path = url.path(address)
-        yield f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
-    if page := _PAGE_PATH.search(text):
-        path = unquote(url.path(address)).rstrip("/")
-        prefix = path.removesuffix(unquote(page[1]).rstrip("/"))
-        prefix = url.path(address)[: len(prefix)] if path.endswith(unquote(page[1]).rstrip("/")) else ""
-        yield f"{prefix}/page-data/{page[1].strip('/') or 'index'}/page-data.json"
-        yield f"{prefix}/page-data/app-data.json"
-    if "buildId" in text and (build := _BUILD.search(text)) and _HAS_DATA.search(text):
-        yield _next_data(text, build[1], references, address)
-    if "streamController" in text and _HAS_LOADED.search(text):
-        yield _route_data(text, address)
+    yield from frameworks.of_page(text, references, address)
     if _RESULTS_SHOWN in text:
         yield from _next_results(references, address)
 
@@ -135,36 +104,6 @@ def _next_results(references: Mapping[tuple[str, Hop], str], address: str) -> It
     yield f"{found[1]}_{int(found[2], 16) + 1:x}.html"
     if found[0] == "all_0.html":
         yield from (f"{section}_0.html" for section in RESULT_SECTIONS)
-
-
-def _route_data(text: str, address: str) -> str:
-    """Return the data of this page, which React Router and Remix load on links to it."""
-    path, base = url.path(address).rstrip("/"), _BASENAME.search(text)
-    return f"{path}/_root.data" if path == (base[1].rstrip("/") if base else "") else f"{path}.data"
-
-
-def _next_data(text: str, build: str, references: Mapping[tuple[str, Hop], str], address: str) -> str:
-    """Return the data of this page, which Next.js loads on links to it.
-
-    The query holds the parts of the path that the route gives names to.
-    """
-    static = next((reference for reference, _ in references if "/_next/static/" in reference), "")
-    prefix = url.path(static) if static.startswith("http") else static
-    prefix = prefix[: prefix.find("/_next/static/")] if static.startswith(("/", "http")) else ""
-    path = url.path(address).removeprefix(prefix).rstrip("/").removesuffix(".html").removesuffix("/index")
-    locale = _LOCALE.search(text)
-    if locale and not f"{path}/".startswith(f"/{locale[1]}/"):
-        path = f"/{locale[1]}{path}"
-    return f"{prefix}/_next/data/{build}{path or '/index'}.json{_next_query(text)}"
-
-
-def _next_query(text: str) -> str:
-    written = _QUERY.search(text)
-    try:
-        query = json.loads(written[1]) if written else {}
-    except (ValueError, RecursionError):
-        return ""
-    return f"?{urlencode(query, doseq=True, errors='replace')}" if query else ""
 
 
 def whole_page(lean: str) -> str:

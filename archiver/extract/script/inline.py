@@ -193,7 +193,7 @@ _TOKEN = compiled(r'"((?:[^"\\]++|\\.)*+)(?:(")|\\?\Z)|([{}\[\]:,])', re.DOTALL)
 _JSON_STRING = compiled(r"\"((?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)|'((?:[^'\\\n]++|\\.)*+)'?+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ASSIGNED = re.compile(
-    r"(?<![\w$])(?:__\w++|_sharedData|ytInitial\w++|(?:INITIAL|PRELOADED)_STATE|initialState|Fusion\.\w++)"
+    r"(?<![\w$])(?!___chunkMapping)(?:__\w++|_sharedData|ytInitial\w++|(?:INITIAL|PRELOADED)_STATE|initialState|Fusion\.\w++)"
     r"[\"']?\]?\s*+(?:=(?![=>])|\.push\s*+\(|\()"
 )
 _STATE_HINTS = ("__", "State", "STATE", "_sharedData", "ytInitial", "Fusion")

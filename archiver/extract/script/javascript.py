@@ -81,13 +81,13 @@ def is_program(kind: str) -> bool:
     return kind in _PROGRAMS or kind.endswith(("/javascript", "/ecmascript", "/babel"))
 
 
-def references(text: str, *, inline: bool = False, near: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each file and page that *text* names, and its context.
+def references(text: str, address: str = "", *, inline: bool = False, near: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each file and page that *text*, a script at *address*, names, and its context.
 
     *inline*: the script is part of its page. *near*: its page is known, so relative strings have a meaning in a
     separate script too.
     """
-    yield from _chunks(text, inline=inline)
+    yield from _chunks(text, address, inline=inline)
     source_map = ""
     listed = 0  # end of the last string of an importScripts
     left = MOST_FILES
@@ -132,8 +132,8 @@ def _is_within(position: int, spans: list[tuple[int, int]]) -> bool:
     return before >= 0 and position < spans[before][1]
 
 
-def _chunks(text: str, *, inline: bool) -> Iterator[tuple[str, str]]:
-    for chunk in bundles.chunk_urls(text):
+def _chunks(text: str, address: str, *, inline: bool) -> Iterator[tuple[str, str]]:
+    for chunk in bundles.chunk_urls(text, address):
         own = chunk.startswith(".")  # relative to the script, if it is a separate file
         if not (own and inline) and _is_file(chunk, _SCRIPTS, relative=own):
             yield chunk, IMPORT if own else CHUNK
