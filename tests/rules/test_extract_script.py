@@ -379,6 +379,16 @@ def test_the_index_of_haddock_is_relative_to_its_folder() -> None:
     assert {link.url[17:] for link in links(document).links} == {"lib/d/A.html", "lib/d/B.html", "lib/c-1.0/C.html"}
 
 
+@pytest.mark.parametrize("name", ["module", "package", "type", "member", "tag"])
+def test_the_indexes_of_javadoc_are_relative_to_their_folder(name: str) -> None:
+    data = (
+        f'{name}SearchIndex = [{{"l":"All","u":"all.html"}},{{"p":"x","l":"Y","u":"x/Y.html"}}];updateSearchResults();'
+    )
+    address = f"http://host.test/api/{name}-search-index.js"
+    document = Document(address, "text/javascript", None, data.encode(), Hop.SPECULATIVE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"api/all.html", "api/x/Y.html"}
+
+
 BOTH = "js/a.js dir/a.js"
 
 
@@ -513,6 +523,7 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         ("<script><!--\nlocation='splash.html'\n//--></script>", "splash.html L"),
         ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
         ("<a href=\"javascript:erlhref('../../../doc/../','stdlib','io.html');\">io</a>", ""),
+        ("<a href=\"javascript:erlhref('../../../doc/../','doc/system_architecture_intro','sys.html');\">io</a>", ""),
         ("<a href=\"javascript:show('../','io.html');\">io</a>", "io.html X"),
         (
             """<script>e.item(0).setAttribute("href", "style/site.css"); $(i).attr( 'src', 'a.js' );

@@ -169,7 +169,7 @@ def _page_names(reference: str, root: str) -> Iterator[str]:
 
 MOST_TREE_PARTS = 10_000  # parts of the index of one tree
 SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
-BEGINNING = 64  # bytes that identify search results
+BEGINNING = 64  # bytes that identify search results and indexes
 
 MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
 
@@ -183,6 +183,7 @@ _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
 _SECTION = compiled(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
 _RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
 _RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
+_INDEX_OF_JAVADOC = re.compile(r"(?:module|package|type|member|tag)SearchIndex\s?=\s?\[")
 _OF_RUSTDOC = re.compile(r"\(function\(\) \{\s*+var (?:implementors|type_impls)\b")
 _IN_RUSTDOC = re.compile(r"(.*/)(?:implementors|(?:trait|type)\.impl)/[^?#]+\.js\Z")
 _ESCAPED = re.compile(r"\\.")
@@ -219,7 +220,7 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
 def own_base(body: bytes, address: str) -> str:
     """Return the base of URLs in the script *body* at *address*; "" if that is the page that runs it."""
     head = body[:BEGINNING].decode("utf-8", "replace")
-    if _RESULTS.match(head) or folders.is_service_worker(body):
+    if _RESULTS.match(head) or _INDEX_OF_JAVADOC.match(head) or folders.is_service_worker(body):
         return address
     if _OF_RUSTDOC.match(head) and (added := _IN_RUSTDOC.match(address)):
         return added[1]

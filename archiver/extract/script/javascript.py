@@ -112,7 +112,7 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
         if use in _CONTEXTS and _is_url(value, use, inline=inline, near=near):
             yield value, _CONTEXTS[use]
         elif use in _MAY_BE_PAGES:
-            pages.add(value, text[max(0, start - NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
+            pages.add(value, text[max(0, start - strings.NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
     yield from ((page, PAGE) for page in pages.selected())
     if source_map and not inline and not source_map.startswith("data:"):
         yield source_map, SOURCE_MAP

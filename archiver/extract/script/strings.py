@@ -139,7 +139,7 @@ def _begins_operand(text: str, slash: int, behind: int) -> bool:
 MOST = 50_000  # pages of one document
 COMPANY = 2  # pages needed if none has a key that names a URL
 MORE_COMPANY = 3  # paths needed if they have no page extension
-NEAR = 64  # characters before a string that show its use
+NEAR = 96  # characters before a string that show its use
 
 _RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also extensions of other names, so only in root paths
 _STEP = r"(?:[\w~@+.,() -]|%[0-9A-Fa-f]{2})"
@@ -173,7 +173,7 @@ _ADDRESS_KEYED = re.compile(
 _NAMED = re.compile(r"(?:\A|[^A-Za-z])(?:\w{0,40}_)?identifier[\"']?\s*[:=]\Z", re.IGNORECASE)
 _WANTED = re.compile(r"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\()\Z")
 # f("../doc/", "part", "a.html"): the function puts the path together
-_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w.-]+\2\s*,\Z")
+_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w./-]+\2\s*,\Z")
 _STANDS_WHOLE = frozenset(",]});:\n")
 
 
