@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.extract import Document, links
-from archiver.extract.script import generators, inline, javascript, markup
+from archiver.extract.script import docsify, folders, generators, inline, javascript, markup
 from archiver.model import Hop
 from fixtures.growth import growth
 
@@ -633,12 +633,43 @@ def test_any_text(before: str, after: str) -> None:
             "path_to_root + 'searchindex",
             "path_to_searchindex_js='",
         ),
+        *(
+            "+'a/",
+            "+'a.js'",
+            "a+'a.js';a=",
+            "a1.src=a1+'a.js';a1=1,",
+            '{url:"a",revision:"',
+            "precacheAndRoute",
+            '{url:"a"',
+        ),
+        *(
+            'define(["./a",',
+            "define(['a' ",
+            'baseUrl:"https://a/",b:{',
+            "baseUrl : ",
+            "modulePathPrefix:'a",
+            "workbox.ab",
+        ),
+        *("addEventListener('", "x='/a.js?b='+", "___chunkMapping=", "identifier"),
     ],
 )
 def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
     def run(size: int) -> None:
         text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
         for _ in chain(javascript.references(text), generators.script_urls(text, "http://host.test/")):
+            pass
+        for _ in chain(javascript.joined_urls(text, page=True, worker=True), folders.kept_files(text)):
+            pass
+        folders.is_service_worker(text.encode())
+
+    assert growth(partial(run, 10_000), partial(run, 100_000), enough=20, floor=0.005) < 20
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("piece", ["](a", "](<", "[a](", "<img ", "<img src=a", "(#/a", "'#/", "](a 'b'", " ", "\n"])
+def test_ten_times_as_much_of_docsify_takes_about_ten_times_as_long(piece: str) -> None:
+    def run(size: int) -> None:
+        for _ in docsify.of_text(piece.encode() * (size // len(piece)), "http://host.test/a.md", "http://host.test/"):
             pass
 
     assert growth(partial(run, 10_000), partial(run, 100_000), enough=20, floor=0.005) < 20

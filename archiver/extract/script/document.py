@@ -20,7 +20,7 @@ from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
 from archiver.extract.references import MOST_LINKS, LinkCollector
-from archiver.extract.script import docsify, generators, javascript
+from archiver.extract.script import docsify, folders, generators, javascript
 from archiver.extract.script.generators import LOADED
 from archiver.http.content_coding import decoded
 from archiver.model import Hop, Link, Links
@@ -57,6 +57,8 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
         of_page.add(reference, Hop.SPECULATIVE, context)
         of_folder.add(reference, Hop.SPECULATIVE, context)
     worker = bases[0] == document.url
+    for name in folders.kept_files(text) if worker else ():
+        own.add(name, Hop.SPECULATIVE, LOADED)
     for reference, of_script in javascript.joined_urls(text, page=bool(document.page), worker=worker):
         (own if of_script else of_page).add(reference, Hop.SPECULATIVE, javascript.JOINED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""

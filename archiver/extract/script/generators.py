@@ -211,7 +211,7 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     """Yield each URL that the script *text* at *address* names, its hop and context."""
     head = text[:SCRIPT_START]
     yield from _of_doxygen(text, head, address)
-    yield from ((name, Hop.SPECULATIVE, LOADED) for name in (*folders.kept_files(text), *folders.modules(text)))
+    yield from ((name, Hop.SPECULATIVE, LOADED) for name in folders.modules(text))
     yield from _searches(head)
     yield from _gitbook(head, address)
     yield from _books(text, head, address)
