@@ -118,6 +118,7 @@ def test_strings_that_are_never_files_in_a_page_either(value: str) -> None:
     "text",
     [
         *('b+"/a.js?c="+d', '"/a.js?c="+=d', 'f("/a.html?id=" + d)', '"/a=" + b', '"a.json?b=" + c'),
+        *('getDocsUrl({ asset: "/a.png" })', 'e.toURL({path:"/a.js",x:1})'),
         *('"/a.js"+b', 'b+"/a.js"', '"/a.js"==b', 'b==="/a.js"', 'b!="/a.js"', 'switch(a){case"/a.js":b()}'),
         *('a.indexOf("/a.js")', 'a.endsWith("/a.js")', 'a.split("/a.js")', 'a.replace("/a.png",b)', '"/a.js".length'),
         *('require("/a.js")', 'require("./a.js")', '{"/a.js":b}', 'f({"./a.js":1,"/b.js":2})', "gql`/a.js`"),
@@ -265,6 +266,7 @@ TREE = """var branch =
         ("$(i).attr('src',src.substring(0,src.length-10)+'open.png');", "dynsections.js", "open.png X"),
         ("l = a.substring(0,a.length-10)+'open.png'", "other.js", ""),
         ("toggle = '/plus.png'", "doctools.js", ""),
+        ('[["/",{loader:()=>f()}],["/b/c.html",{loader:g}]]', "v/assets/app.js", "../ X ../b/c.html X"),
         ('i="search-index{dir}.json?_=5e",p=1', "d/assets/js/1.js", "../../search-index.json?_=5e X"),
         ("i='search-index{dir}-5e.json'", "d/assets/js/1.js", "../../search-index-5e.json X"),
         ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
@@ -371,6 +373,24 @@ def test_files_that_a_script_loads_for_its_page() -> None:
 def test_scripts_in_variables_that_are_named_as_urls() -> None:
     text = "const script_url = './sw.js'; let dataURL='d.json'; var src = 'a.mjs'; const program = './p.js'"
     assert named(text, inline=True) == ["./sw.js", "d.json", "a.mjs"]
+
+
+@pytest.mark.parametrize(
+    ("address", "text", "expected"),
+    [
+        ("v/assets/app.js", 'r=[["/",{loader:f}],["/b/",{loader:f}],["/c.html",{loader:f}]]', "v/ v/b/ v/c.html"),
+        (
+            "v/assets/index.html-BPCQb9PH.js",
+            'a(l,{to:"/b/a.html"});x="/p.png";y={to:"//o.test/a.html"}',
+            "v/b/a.html p.png",
+        ),
+        ("v/assets/other-BPCQb9PH.js", 'a(l,{to:"/b/a.html"})', "b/a.html"),
+    ],
+)
+def test_pages_in_scripts_of_vuepress_are_below_the_base(address: str, text: str, expected: str) -> None:
+    document = Document(f"http://host.test/{address}", "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    found = {link.url[17:] for link in links(document).links if "host.test" in link.url}
+    assert found == set(expected.split())
 
 
 def test_the_index_of_haddock_is_relative_to_its_folder() -> None:

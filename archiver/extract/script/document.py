@@ -50,9 +50,11 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
     for reference in javascript.asset_urls(text, document.url):
         own.add(reference, Hop.SPECULATIVE, javascript.CHUNK)
     add_markup_in_strings(of_page, text)
+    routes = generators.base_of_routes(text, document.url)
     for reference, context in javascript.references(text, document.url, near=len(bases) > 1 or bool(document.page)):
         if context in javascript.OF_ITSELF or not _is_relative(reference):
-            own.add(reference, Hop.SPECULATIVE, context)
+            route = context == javascript.PAGE and reference[0] == "/" != reference[1:2]
+            own.add(routes + reference if route else reference, Hop.SPECULATIVE, context)
             continue
         of_page.add(reference, Hop.SPECULATIVE, context)
         of_folder.add(reference, Hop.SPECULATIVE, context)

@@ -202,9 +202,19 @@ _OF_DOCUSAURUS = re.compile(r"[\"']search-index\{dir\}((?:-[\w-]{1,40})?\.json(?
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
+_IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
+_OF_VUEPRESS = re.compile(r"\[\"(/[^\"\\\s]{0,500})\",\{\"?loader\"?:")
 _MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
 _OF_MATERIAL = ("search/search_index.json", "search.json")
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
+
+
+def base_of_routes(text: str, address: str) -> str:
+    """Return what stands before the path of a page in the script *text* at *address*; "" if that is the host.
+
+    Scripts of VuePress are in one folder below the base of the site, which their paths leave out.
+    """
+    return ".." if _IN_VUEPRESS.search(address) or _OF_VUEPRESS.search(text) else ""
 
 
 def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
@@ -285,6 +295,8 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
         found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
         yield from ((f"../../{name}", Hop.SPECULATIVE, LOADED) for name in ("sitemap.xml", found) if name)
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in pagefind(text))
+    if ",{loader:" in text or ',{"loader":' in text:  # VuePress: all pages, in a script one folder below the base
+        yield from ((f"..{page[1]}", Hop.SPECULATIVE, LOADED) for page in _OF_VUEPRESS.finditer(text))
     if _PAGEFIND.search(address):
         yield "pagefind.js", Hop.REQUISITE, LOADED
     if "pagefind-entry.json" in head:

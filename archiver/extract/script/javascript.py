@@ -64,7 +64,8 @@ _ASSIGNED = re.compile(
 # A string that is compared, searched for or joined is no URL, or only a part of one.
 _IN_PART_BEFORE = re.compile(
     r"(?:\+|[!=]=|(?:\A|[^\w$.])case|(?:\A|[^\w$])(?:indexOf|lastIndexOf|includes|startsWith|endsWith|match|matches|split"
-    r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\()\Z"
+    r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\("
+    r"|(?:[uU]rl|URL)\s*\(\s*\{\s*[\w$]{1,30}\s*:)\Z"  # getUrl({asset: "a.png"}) puts the URL together
 )
 _IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=)")
 _QUERY_FOLLOWS = re.compile(r"\s*\+(?![+=])")
