@@ -426,6 +426,8 @@ BOTH = "js/a.js dir/a.js"
         ("var tags = document.getElementsByTagName('script'), p = 1; f(tags + '/a.js')", "js/a.js"),
         ("here = location.pathname.split('/').slice(0, -1).join('/'); f(here + '/img/a.png')", "dir/img/a.png"),
         ("base = 1; base = 2; f(base + 'a.js')", ""),
+        ("s.src = name + '-min.js'; s.href = host + '.test/a.css'; fetch(base + '/a.json')", ""),
+        ("var short = 'me'; s.src = '//' + short + '.host.test/a.js'", ""),
         ("e = '/x/'; f(e + 'a.js')", ""),  # a short name has many meanings
         ("f(base + 'a.js')", ""),
         ("s.src = base + 'a.js' + version", ""),

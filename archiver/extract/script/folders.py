@@ -42,8 +42,10 @@ _OWN_FOLDER = re.compile(r"currentScript|[\"']script[\"'\[]|import\.meta\.url")
 _FOLDER_OF_PAGE = re.compile(
     r"location\.(?:pathname|href)\b.{0,80}?(?:split|slice|replace|lastIndexOf|substr)", re.DOTALL
 )
+_BEGINS_A_NAME = re.compile(r"\.{1,2}/|[A-Za-z0-9]")  # others, "-min.js", only end one
 _LITERAL = re.compile(r"(?:\"([^\"\\]{0,200})\"|'([^'\\]{0,200})'|`([^`\\$]{0,200})`)\s*\Z")
 _NEAR = 80  # characters before a name that show its use
+_GAP = 8  # characters in which a plus sign before the name shows that more stands in front of it
 MOST_NAMES = 50  # variables of one script that are looked up
 
 
@@ -84,7 +86,11 @@ def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: boo
     found = dict[tuple[str, str], bool]()  # variable and name, and whether a URL is expected there
     for written in islice(_JOINED.finditer(text), MOST):
         before = _BEFORE.search(text, max(0, written.start() - _NEAR), written.start())
-        if before and is_file(written[2].lstrip("/")):
+        if (
+            before
+            and is_file(written[2].lstrip("/"))
+            and text[max(0, before.start("name") - _GAP) : before.start("name")].rstrip()[-1:] != "+"
+        ):
             key = before["name"], written[2]
             found[key] = found.get(key, False) or before["url"] is not None
     stated = _stated(text, list(dict.fromkeys(variable for variable, _ in found))[:MOST_NAMES])
@@ -98,7 +104,7 @@ def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: boo
             yield name.lstrip("/"), True
         elif _FOLDER_OF_PAGE.search(value):
             yield name.lstrip("/"), False
-        elif wanted and not name.startswith("/"):
+        elif wanted and _BEGINS_A_NAME.match(name):
             yield name, True
             if page:
                 yield name, False
