@@ -15,6 +15,8 @@ LINKS = (
     '<a href="/docs/">h</a> <a href="/docs/guide/">g</a> <a href="/docs/API.html#x">a</a> <a href="/docs/a%20b">b</a>'
 )
 
+LEAN = '<link rel="modulepreload" href="/docs/assets/index.md.a.lean.js">'
+
 
 def named(body: str | bytes, at: str, media_type: str = "text/html", hop: Hop = Hop.LINK) -> set[str]:
     """Return what the document names as data of a generator, below the host."""
@@ -35,14 +37,29 @@ def table(pages: str, data: str = r"{\"base\":\"/docs/\"}") -> str:
             LINKS + table('{"index.md":"a1","guide_index.md":"b-2","api.md":"c_3","a b.md":"d","other.md":"e"}'),
             {"index.md.a1", "guide_index.md.b-2", "API.md.c_3", "a%20b.md.d"},  # of the last the capitals are not known
         ),
-        (table('{"index.md":"a","other.md":"b"}'), {"index.md.a", "other.md.b"}),
-        ('<script>window.__VP_HASH_MAP__={"index.md":"a"};__VP_SITE_DATA__={"base":"/docs/"}</script>', {"index.md.a"}),
+        (LEAN + table('{"index.md":"a","other.md":"b"}'), {"index.md.a", "other.md.b"}),
+        (LEAN.replace("index", "API") + table('{"api.md":"a","other.md":"b"}'), {"API.md.a"}),
+        (table('{"index.md":"a","other.md":"b"}'), set()),  # 404.html names no page, so the capitals are not known
+        (
+            f'{LEAN}<script>window.__VP_HASH_MAP__={{"index.md":"a"}};__VP_SITE_DATA__={{"base":"/docs/"}}</script>',
+            {"index.md.a"},
+        ),
         (table("{}"), set()),
         (table('{"../index.md":"a","b.md":"x/y"}'), set()),
     ],
 )
 def test_the_pages_of_vitepress(page: str, expected: set[str]) -> None:
-    assert named(page, "/docs/") == {f"/docs/assets/{name}.js X" for name in expected}
+    found = {name for name in named(page, "/docs/") if name.endswith(" X")}
+    assert found == {f"/docs/assets/{name}.js X" for name in expected}
+
+
+@pytest.mark.parametrize("data", ['"relativePath":"guide/a.md"', r"\"relativePath\": \"guide/a.md\""])
+def test_links_in_the_script_of_a_vitepress_page_are_relative_to_that_page(data: str) -> None:
+    text = f'const d=JSON.parse(\'{{{data},"filePath":"x"}}\');h(\'<a href="./b.html"><img src="c.png">\')'
+    for name, folder in (("guide_a.md.x1", "/s/guide/"), ("guide_a.md.x1.lean", "/s/guide/"), ("guide_a", "/s/")):
+        at = f"{ROOT}/s/assets/{name}.js"
+        found = links(Document(at, "text/javascript", "utf-8", text.encode(), Hop.REQUISITE, f"{ROOT}/s/")).links
+        assert {link.url.removeprefix(ROOT) for link in found} == {f"{folder}b.html", f"{folder}c.png"}
 
 
 def test_vitepress_with_another_folder_for_its_files() -> None:
@@ -278,6 +295,8 @@ def test_the_search_index_of_gitbook(at: str, expected: set[str]) -> None:
         ("[a](/a) [b](//other/b) [c](https://other/c.md)", "/s/deep/x.md", {"a"}),
         ("* [a](deep/a)\n* [b](deep/b)\n* [c](../c)", "/s/_sidebar.md", {"deep/a", "deep/b", "deep/_sidebar", "../c"}),
         ("* [a](deeper/a)", "/s/deep/_sidebar.md", {"deeper/a", "deep/deeper/a"}),
+        ("* [a](deep/a) [c](<b.md> 'x')", "/s/deep/x.md", {"deep/a", "b", "deep/b"}),  # by the folder, from the root
+        ("<a href='#/a'>x</a> <a href='#a'>y</a> <a href=b.md>c</a>", "/s/x.md", {"a"}),
     ],
 )
 def test_the_texts_of_docsify(text: str, at: str, expected: set[str]) -> None:
@@ -285,6 +304,87 @@ def test_the_texts_of_docsify(text: str, at: str, expected: set[str]) -> None:
     assert {link.url.removeprefix(ROOT) for link in links(document).links} == {
         f"/s/{name}.md".replace("/s/..", "") for name in expected
     }
+
+
+def test_files_in_the_texts_of_docsify() -> None:
+    text = "<img width=1 src=a.png> <video src='/b.mp4'> [c](c.pdf ':ignore') [d](d.pdf) [e](/e/ \":ignore t\")"
+    document = Document(f"{ROOT}/s/deep/x.md", "text/markdown", "utf-8", text.encode(), Hop.SPECULATIVE, f"{ROOT}/s/")
+    assert {link.url.removeprefix(ROOT) for link in links(document).links} == {"/s/a.png", "/b.mp4", "/s/c.pdf", "/e/"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("loadSidebar: true, notFoundPage: true", {"README", "_sidebar", "_404"}),
+        ("homepage: 'home.md', loadNavbar: 'n.md', notFoundPage: 'no.md'", {"home", "n", "no"}),
+    ],
+)
+def test_the_settings_of_docsify(settings: str, expected: set[str]) -> None:
+    page = f"<script>window.$docsify = {{ {settings} }}</script>"
+    assert named(page, "/s/") == {f"/s/{name}.md X" for name in expected}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ('"indexing":"full","lang":["en"],"separator":"x"', set()),
+        ('"lang":["de"],"separator":"x"', {"m/lunr.de", "m/lunr.stemmer.support"}),
+        (
+            '"indexing":"full","lang":["de"]',
+            {"s/lunr.de", "s/lunr.stemmer.support", "m/lunr.de", "m/lunr.stemmer.support"},
+        ),
+        (
+            '"indexing":"full","lang":["en","ja"],"prebuild_index":false',
+            {
+                *(f"{folder}/lunr.{name}" for folder in "sm" for name in ("ja", "stemmer.support", "multi")),
+                *("s/tinyseg", "/assets/javascripts/lunr/tinyseg"),
+            },
+        ),
+    ],
+)
+def test_the_languages_of_the_search_of_mkdocs(config: str, expected: set[str]) -> None:
+    found = named(f'{{"config":{{{config}}},"docs":[]}}', "/search/search_index.json", "application/json")
+    folders = {"s/": "/search/", "m/": "/assets/javascripts/lunr/min/"}
+    assert found == {
+        f"{folders.get(name[:2], name[:2])}{name[2:]}{'.min' * name.startswith('m/')}.js X" for name in expected
+    }
+
+
+WORKER = "self.addEventListener('install',()=>self.skipWaiting());"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (WORKER + "c.addAll(['a/b.html','d.html','img/c.png'])", {"a/b.html", "d.html", "img/c.png"}),
+        ('define(["./workbox-1a"],function(e){e.precacheAndRoute([],{})})', {"workbox-1a.js"}),
+        ('define(["require", "exports", "./a/b", "../c.js", "d", "text!./e.txt"], f)', {"a/b.js", "../c.js"}),
+        ('typeof define=="function"&&define.amd?define(["./a"],f):f()', set()),
+        (
+            'e.precacheAndRoute([{url:"a",revision:"1"},{url:"b.html",revision:null},{"revision":"2","url":"/c"}],{})',
+            {"a", "b.html", "/c"},
+        ),
+        (
+            "p='precache';e.addToCacheList([{'revision':'1','url':'404.html'},{'url':'app-1.js'}])",
+            {"404.html", "app-1.js"},
+        ),
+        ('f([{url:"a",revision:"1"}])', set()),
+        (
+            "workbox.setConfig({modulePathPrefix: 'wb-v4'});workbox.core.skipWaiting();workbox.cacheableResponse.f(x)",
+            {"wb-v4/workbox-core.prod.js", "wb-v4/workbox-cacheable-response.prod.js"},
+        ),
+    ],
+)
+def test_what_a_service_worker_keeps_is_relative_to_the_worker(text: str, expected: set[str]) -> None:
+    document = Document(f"{ROOT}/s/sw.js", "text/javascript", "utf-8", text.encode(), Hop.SPECULATIVE, f"{ROOT}/s/a/b")
+    found = {link.url.removeprefix(ROOT) for link in links(document).links}
+    assert found == {f"/s/{name}".replace("/s//", "/").replace("/s/..", "") for name in expected}
+
+
+@given(st.text(alphabet="{}[]\"'url:revision,. \n", max_size=300))
+def test_any_list_of_a_service_worker(text: str) -> None:
+    document = Document(f"{ROOT}/sw.js", "text/javascript", "utf-8", f"precacheAndRoute([{text}".encode())
+    assert all(link.url.startswith(ROOT) for link in links(document).links)
 
 
 @given(st.text(alphabet='{}"\\:,0123 \nabc=_', max_size=300))
@@ -338,6 +438,16 @@ def test_the_scripts_of_islands() -> None:
         ("/a/b/client.js", Hop.REQUISITE),
         ("/x.png", Hop.SPECULATIVE),
     }
+
+
+@pytest.mark.parametrize("at", ["/g/a/b/", "/g/a/b/index.html", "/g/a/b"])
+@pytest.mark.parametrize("quote", ['"', r"\""])
+def test_the_chunks_of_gatsby_are_below_its_prefix(at: str, quote: str) -> None:
+    chunks = '{"app":["/app-1.js"],"c---d":["/c---d-2.js","/e.css"]}'.replace('"', quote)
+    page = f"<script>window.pagePath='/a/b/';</script><script>window.___chunkMapping=\"{chunks}\";</script>"
+    expected = {"app-1.js", "c---d-2.js", "e.css", "page-data/a/b/page-data.json", "page-data/app-data.json"}
+    found = links(Document(ROOT + at, "text/html", "utf-8", page.encode(), Hop.LINK)).links
+    assert {link.url.removeprefix(ROOT) for link in found} == {f"/g/{name}" for name in expected}
 
 
 def test_the_slices_of_gatsby() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.extract import Document, links
-from archiver.extract.script import generators, inline, javascript, markup
+from archiver.extract.script import docsify, folders, generators, inline, javascript, markup
 from archiver.model import Hop
 from fixtures.growth import growth
 
@@ -53,6 +53,8 @@ SURE = [
     ('importScripts("sw-lib.js", "/k.js")', "import", "sw-lib.js /k.js"),
     ('new URL("img/l.png",import.meta.url)', "url", "img/l.png"),
     ('new Worker(new URL("m.js", "" + import.meta.url),{type:"module"})', "url", "m.js"),
+    ('x="/sw.js?v=" + encodeURIComponent(v)', "string", "/sw.js"),
+    ("fetch('/a.json?'+q); y = '/b.png?x=1&v=' + c + '&d'", "string", "/a.json /b.png"),
     ("a()\n//# sourceMappingURL=app.js.map\n", "sourcemap", "app.js.map"),
     ("a()\n//@ sourceMappingURL=app.js.map", "sourcemap", "app.js.map"),
 ]
@@ -119,6 +121,8 @@ def test_strings_that_are_never_files_in_a_page_either(value: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        *('b+"/a.js?c="+d', '"/a.js?c="+=d', 'f("/a.html?id=" + d)', '"/a=" + b', '"a.json?b=" + c'),
+        *('getDocsUrl({ asset: "/a.png" })', 'e.toURL({path:"/a.js",x:1})'),
         *('"/a.js"+b', 'b+"/a.js"', '"/a.js"==b', 'b==="/a.js"', 'b!="/a.js"', 'switch(a){case"/a.js":b()}'),
         *('a.indexOf("/a.js")', 'a.endsWith("/a.js")', 'a.split("/a.js")', 'a.replace("/a.png",b)', '"/a.js".length'),
         *('require("/a.js")', 'require("./a.js")', '{"/a.js":b}', 'f({"./a.js":1,"/b.js":2})', "gql`/a.js`"),
@@ -211,6 +215,20 @@ def test_files_below_the_folder_that_the_loader_states(address: str, text: str, 
     assert [link.url for link in found] == [f"http://h.test{folder}{name}" for name in expected.split()]
 
 
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("/app/assets/1.js", "/app/assets/a.js /app/assets/x/b.css /app/c.js"),
+        ("/app/assets/x/2.js", "/app/assets/a.js /app/assets/x/b.css /app/assets/c.js"),
+        ("/app/js/1.js", "/app/assets/a.js /assets/x/b.css /app/c.js"),  # as deep below the base as each file
+    ],
+)
+def test_files_that_vite_preloads_from_folders_of_any_depth(address: str, expected: str) -> None:
+    body = b'const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["assets/a.js","assets/x/b.css","../c.js"])))=>i'
+    found = links(Document(f"http://h.test{address}", "text/javascript", "", body, Hop.REQUISITE)).links
+    assert [link.url.removeprefix("http://h.test") for link in found] == expected.split()
+
+
 TREE = """var branch =
 [
     [ "A \\"[ b", "d0/d01/a.html#x", "d0/d01/a" ],
@@ -252,6 +270,9 @@ TREE = """var branch =
         ("$(i).attr('src',src.substring(0,src.length-10)+'open.png');", "dynsections.js", "open.png X"),
         ("l = a.substring(0,a.length-10)+'open.png'", "other.js", ""),
         ("toggle = '/plus.png'", "doctools.js", ""),
+        ('[["/",{loader:()=>f()}],["/b/c.html",{loader:g}]]', "v/assets/app.js", "../ X ../b/c.html X"),
+        ('i="search-index{dir}.json?_=5e",p=1', "d/assets/js/1.js", "../../search-index.json?_=5e X"),
+        ("i='search-index{dir}-5e.json'", "d/assets/js/1.js", "../../search-index-5e.json X"),
         ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
         (
             "var index_path = base_path + '/search_index.json';",
@@ -290,6 +311,8 @@ PAGES = [
     ("['text/html','Object.html()','x.html=y','a b?.html']", ""),
     ("['a.do','b.do','e.pl','f.cgi']", ""),
     ("['e.exports','t.prototype','n.length']", ""),
+    ("disqus_identifier = '/cache/a.html'; this.page.identifier = '/cache/b.html'", ""),
+    ("{'identifier': '/cache/a.html', \"url\": \"/b.html\"}", "/b.html"),
 ]
 
 
@@ -354,6 +377,97 @@ def test_files_that_a_script_loads_for_its_page() -> None:
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
     expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv dir/index.json"
     assert " ".join(link.url[17:] for link in links(document).links) == expected
+
+
+def test_scripts_in_variables_that_are_named_as_urls() -> None:
+    text = "const script_url = './sw.js'; let dataURL='d.json'; var src = 'a.mjs'; const program = './p.js'"
+    assert named(text, inline=True) == ["./sw.js", "d.json", "a.mjs"]
+
+
+@pytest.mark.parametrize(
+    ("address", "text", "expected"),
+    [
+        ("v/assets/app.js", 'r=[["/",{loader:f}],["/b/",{loader:f}],["/c.html",{loader:f}]]', "v/ v/b/ v/c.html"),
+        (
+            "v/assets/index.html-BPCQb9PH.js",
+            'a(l,{to:"/b/a.html"});x="/p.png";y={to:"//o.test/a.html"}',
+            "v/b/a.html p.png",
+        ),
+        ("v/assets/other-BPCQb9PH.js", 'a(l,{to:"/b/a.html"})', "b/a.html"),
+    ],
+)
+def test_pages_in_scripts_of_vuepress_are_below_the_base(address: str, text: str, expected: str) -> None:
+    document = Document(f"http://host.test/{address}", "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    found = {link.url[17:] for link in links(document).links if "host.test" in link.url}
+    assert found == set(expected.split())
+
+
+def test_the_index_of_haddock_is_relative_to_its_folder() -> None:
+    data = b'[{"link":"A.html#t:B","display_html":"<a href=\\"B.html\\">"},{"link":"../c-1.0/C.html"}]'
+    document = Document("http://host.test/lib/d/doc-index.json", "application/json", None, data, Hop.SPECULATIVE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"lib/d/A.html", "lib/d/B.html", "lib/c-1.0/C.html"}
+
+
+@pytest.mark.parametrize("name", ["module", "package", "type", "member", "tag"])
+def test_the_indexes_of_javadoc_are_relative_to_their_folder(name: str) -> None:
+    data = (
+        f'{name}SearchIndex = [{{"l":"All","u":"all.html"}},{{"p":"x","l":"Y","u":"x/Y.html"}}];updateSearchResults();'
+    )
+    address = f"http://host.test/api/{name}-search-index.js"
+    document = Document(address, "text/javascript", None, data.encode(), Hop.SPECULATIVE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"api/all.html", "api/x/Y.html"}
+
+
+BOTH = "js/a.js dir/a.js"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("base = window.top_folder || '/x/'; s.src = base + 'a.js'", BOTH),
+        ('fetch(root + "a.js").then(f)', BOTH),
+        ("f({url: base+'../a.js'})", "a.js"),
+        ("r.open('GET', prefix + `a.js`)", BOTH),
+        ("var base = '/x'; f(base + '/a.js')", "x/a.js"),
+        ("var base = '../', n=1; s.href = base + 'a.css'", "a.css"),
+        ("let base = ''; f(base + 'b/a.png')", "dir/b/a.png"),
+        ("const here = document.currentScript.src.replace(/[^/]*$/, ''); f(here + 'a.js')", "js/a.js"),
+        ("var tags = document.getElementsByTagName('script'), p = 1; f(tags + '/a.js')", "js/a.js"),
+        ("here = location.pathname.split('/').slice(0, -1).join('/'); f(here + '/img/a.png')", "dir/img/a.png"),
+        ("base = 1; base = 2; f(base + 'a.js')", ""),
+        ("s.src = name + '-min.js'; s.href = host + '.test/a.css'; fetch(base + '/a.json')", ""),
+        ("var short = 'me'; s.src = '//' + short + '.host.test/a.js'", ""),
+        ("e = '/x/'; f(e + 'a.js')", ""),  # a short name has many meanings
+        ("f(base + 'a.js')", ""),
+        ("s.src = base + 'a.js' + version", ""),
+        ("s.src = x.base + 'a.js'", ""),
+        ("s.src = base + '.js'; s.href = base + 'a.b'; s.src = base + '/a.js'", ""),
+        ("var base = 'a b/'; f(base + 'a.js')", ""),
+    ],
+)
+def test_names_that_a_script_joins_to_a_variable(text: str, expected: str) -> None:
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    assert sorted(link.url[17:] for link in links(document).links if link.context == "script/joined") == sorted(
+        expected.split()
+    )
+    inline = Document(PAGE, "text/html", None, f"<!doctype html><script>{text}</script>".encode())
+    found = {link.url[17:] for link in links(inline).links if link.context == "script/joined"}
+    assert found == {name for name in expected.split() if not name.startswith("js/")}
+
+
+def test_names_that_a_service_worker_joins_to_its_folder() -> None:
+    text = "var e=location.pathname.split(`/`).slice(0,-1).join(`/`),t=[e+`/a.js`,e+`/i/b.png`];self.skipWaiting()"
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.SPECULATIVE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"js/a.js", "js/i/b.png"}
+
+
+def test_names_in_a_table_below_another_address_are_not_below_the_page() -> None:
+    table = '{x:{baseURL:"https://pictures.test/e/",data:{1:"u/1.png?v8",2:"u/2.png?v8",3:"/3.png"}},y:"u/4.png"}'
+    document = Document(SCRIPT, "text/javascript", None, table.encode(), Hop.REQUISITE, PAGE)
+    assert {link.url[17:] for link in links(document).links} == {"3.png", "dir/u/4.png"}
+    own = table.replace("https://pictures.test/e/", "e/").encode()
+    document = Document(SCRIPT, "text/javascript", None, own, Hop.REQUISITE, PAGE)
+    assert "dir/u/1.png?v8" in {link.url[17:] for link in links(document).links}
 
 
 def test_markup_in_data_is_relative_to_the_page() -> None:
@@ -454,12 +568,17 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
             "<select onchange='location=this.value'><option value=j.html><option value=k/><option value=''>",
             "j.html L, k/ L",
         ),
+        (
+            "<select><option value=/de/><option value=/l><option value=a/></select>",
+            "/de/ X",
+        ),
         ("<select><option value=/l.php><option value=red><option value=2.5></select>", "/l.php X"),
         ("<select onchange='go(this)'><option value=j/></select><select><option value=k/></select>", "j/ L"),
         ("<script>document.write('<img src=\"./menu.svg\">')</script>", "menu.svg X"),
         ("<script><!--\nlocation='splash.html'\n//--></script>", "splash.html L"),
         ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
         ("<a href=\"javascript:erlhref('../../../doc/../','stdlib','io.html');\">io</a>", ""),
+        ("<a href=\"javascript:erlhref('../../../doc/../','doc/system_architecture_intro','sys.html');\">io</a>", ""),
         ("<a href=\"javascript:show('../','io.html');\">io</a>", "io.html X"),
         (
             """<script>e.item(0).setAttribute("href", "style/site.css"); $(i).attr( 'src', 'a.js' );
@@ -569,12 +688,43 @@ def test_any_text(before: str, after: str) -> None:
             "path_to_root + 'searchindex",
             "path_to_searchindex_js='",
         ),
+        *(
+            "+'a/",
+            "+'a.js'",
+            "a+'a.js';a=",
+            "a1.src=a1+'a.js';a1=1,",
+            '{url:"a",revision:"',
+            "precacheAndRoute",
+            '{url:"a"',
+        ),
+        *(
+            'define(["./a",',
+            "define(['a' ",
+            'baseUrl:"https://a/",b:{',
+            "baseUrl : ",
+            "modulePathPrefix:'a",
+            "workbox.ab",
+        ),
+        *("addEventListener('", "x='/a.js?b='+", "___chunkMapping=", "identifier"),
     ],
 )
 def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
     def run(size: int) -> None:
         text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
         for _ in chain(javascript.references(text), generators.script_urls(text, "http://host.test/")):
+            pass
+        for _ in chain(javascript.joined_urls(text, page=True, worker=True), folders.kept_files(text)):
+            pass
+        folders.is_service_worker(text.encode())
+
+    assert growth(partial(run, 10_000), partial(run, 100_000), enough=20, floor=0.005) < 20
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("piece", ["](a", "](<", "[a](", "<img ", "<img src=a", "(#/a", "'#/", "](a 'b'", " ", "\n"])
+def test_ten_times_as_much_of_docsify_takes_about_ten_times_as_long(piece: str) -> None:
+    def run(size: int) -> None:
+        for _ in docsify.of_text(piece.encode() * (size // len(piece)), "http://host.test/a.md", "http://host.test/"):
             pass
 
     assert growth(partial(run, 10_000), partial(run, 100_000), enough=20, floor=0.005) < 20

@@ -336,7 +336,7 @@ def _option(elements: Elements, attributes: Attributes) -> None:
         elements.needs_context = True
     if elements.menu_navigates and like_a_url(value):
         elements.found.add(value, Hop.LINK, "option/@value")
-    elif strings.is_page(value):
+    elif strings.is_page(value) or (value.endswith("/") and strings.is_path(value)):  # "/de/" of a menu of languages
         elements.found.add(value, Hop.SPECULATIVE, "option/@value")
 
 

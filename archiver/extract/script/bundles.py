@@ -55,13 +55,13 @@ _VITE = re.compile(r"__vite__mapDeps\s*=\s*\(.{0,200}?=\s*\[", re.DOTALL)
 _LISTED = re.compile(rf"\s*+({_STRING})\s*+,?")
 
 
-def chunk_urls(text: str) -> Iterator[str]:
-    """Yield the URLs of at most `MOST` chunks, relative to the script or its host."""
+def chunk_urls(text: str, address: str = "") -> Iterator[str]:
+    """Yield the URLs of at most `MOST` chunks, relative to the script (at *address*, if known) or its host."""
     found: dict[str, None] = {}
     if _is_packed(text):
         _webpack(text, found)
     if "__vite__mapDeps" in text:
-        _vite(text, found)
+        _vite(text, url.path(address) if address else "", found)
     if "parcelRequire" in text:
         for written in _PARCEL.finditer(text):  # the loader's manifest, relative to the script
             if len(found) < MOST:
@@ -183,10 +183,11 @@ def _loaded_ids(text: str, *, styles: bool) -> dict[str, None]:
     return dict.fromkeys(_bare(key[1]) for key in _KEY.finditer(table[1])) if table else {}
 
 
-def _vite(text: str, found: dict[str, None]) -> None:
+def _vite(text: str, path: str, found: dict[str, None]) -> None:
     """Add the files in Vite's list to *found*, relative to the script if its base is relative, else to the base.
 
-    A script with such a list is as deep below the base as the files are.
+    The base is above the folder that the script at *path* shares with a file. If there is none, the script is as deep
+    below the base as the file.
     """
     start = _VITE.search(text)
     position = start.end() if start else len(text)
@@ -195,7 +196,10 @@ def _vite(text: str, found: dict[str, None]) -> None:
         name = _bare(listed[1])
         if not 0 < len(name) <= LONGEST or name.startswith(("/", "http")):
             continue
-        found[name if name.startswith(("./", "../")) else "../" * name.count("/") + name] = None
+        if not name.startswith(("./", "../")):
+            shared = path.rfind(f"/{name.partition('/')[0]}/") if "/" in name else -1
+            name = "../" * (name if shared < 0 else path[shared + 1 :]).count("/") + name
+        found[name] = None
 
 
 def _bare(word: str) -> str:

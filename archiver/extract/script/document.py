@@ -15,31 +15,32 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, zip_longest
-from urllib.parse import urljoin
 
 from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
 from archiver.extract.references import MOST_LINKS, LinkCollector
-from archiver.extract.script import generators, javascript
+from archiver.extract.script import docsify, folders, generators, javascript
 from archiver.extract.script.generators import LOADED
 from archiver.http.content_coding import decoded
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 16 << 20
 MOST_FOLDERS = 8  # of a relative path in data that is compared with whole URLs
+_OF_ITS_FOLDER = "/doc-index.json"  # Haddock's index, whose script joins each name to the folder of the index
 
 
 def read_script(document: Document) -> Links:
     """Return what the script names."""
-    head = document.body[: generators.BEGINNING].decode("utf-8", "replace")
-    return _read(document, (generators.own_base(head, document.url) or document.page or document.url,))
+    own_base = generators.own_base(document.body[:MOST_BYTES], document.url)
+    return _read(document, (own_base or document.page or document.url,))
 
 
 def read_data(document: Document) -> Links:
     """Return what the JSON names."""
-    return _read(document, tuple(dict.fromkeys((document.page or document.url, document.url))), data=True)
+    page = "" if document.url.endswith(_OF_ITS_FOLDER) else document.page
+    return _read(document, tuple(dict.fromkeys((page or document.url, document.url))), data=True)
 
 
 def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> Links:
@@ -51,18 +52,21 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     for reference in javascript.asset_urls(text, document.url):
         own.add(reference, Hop.SPECULATIVE, javascript.CHUNK)
     add_markup_in_strings(of_page, text)
+    near = len(bases) > 1 or bool(document.page)
     relative = dict[str, str]()
-    for reference, context in javascript.references(text, near=len(bases) > 1 or bool(document.page)):
-        if context in javascript.OF_ITSELF or not _is_relative(reference):
-            own.add(reference, Hop.SPECULATIVE, context)
-        else:
-            relative.setdefault(reference, context)
+    for reference, context in _relative_names(text, document.url, own, near=near):
+        relative.setdefault(reference, context)
     named = _named_whole(relative, chain(own.references, of_page.references)) if data else frozenset[str]()
     for reference, context in relative.items():
         if reference in named:
             continue
         of_page.add(reference, Hop.SPECULATIVE, context)
         of_folder.add(reference, Hop.SPECULATIVE, context)
+    worker = bases[0] == document.url
+    for name in folders.kept_files(text) if worker else ():
+        own.add(name, Hop.SPECULATIVE, LOADED)
+    for reference, of_script in javascript.joined_urls(text, page=bool(document.page), worker=worker):
+        (own if of_script else of_page).add(reference, Hop.SPECULATIVE, javascript.JOINED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     links = own.links(document.url, encoding, note, queries="utf-8")
     if of_page.empty:
@@ -70,6 +74,17 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     pairs = zip((of_page, of_folder), bases, strict=False)
     readings = [found.links(base, encoding, queries="utf-8") for found, base in pairs]
     return Links(_interleaved(links, readings), encoding, "; ".join(filter(None, (links.note, readings[0].note))))
+
+
+def _relative_names(text: str, address: str, own: LinkCollector, *, near: bool) -> Iterator[tuple[str, str]]:
+    """Yield each relative URL in the script *text* at *address* and its context; add all others to *own*."""
+    routes = generators.base_of_routes(text, address)
+    for reference, context in javascript.references(text, address, near=near):
+        if context in javascript.OF_ITSELF or not _is_relative(reference):
+            route = context == javascript.PAGE and reference[0] == "/" != reference[1:2]
+            own.add(routes + reference if route else reference, Hop.SPECULATIVE, context)
+        else:
+            yield reference, context
 
 
 def _named_whole(relative: Collection[str], found: Iterable[tuple[str, Hop]]) -> frozenset[str]:
@@ -115,9 +130,6 @@ _NAME = re.compile(rb"\"([\w-]{1,60})\"")
 _LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
 _PREVIEW = "iframe.html?id=*&viewMode=story"  # Storybook's frame before a story is selected
 _MOST_STORIES = 2000
-_MARKDOWN_LINK = re.compile(rb"\]\(([^\s()<>#?]{1,500})")
-_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
-_LISTS = ("_sidebar.md", "_navbar.md")
 _CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # word segmenters for languages without spaces
 _BYTES, _TEXT, _LIST = 2, 3, 4  # CBOR types
 _NUMBERS = frozenset((0, 1, 7))
@@ -134,7 +146,7 @@ def read_index(document: Document) -> Links:
     elif path.endswith("/page-data.json"):
         urls, hop = _of_page(body, path), Hop.REQUISITE
     elif path.endswith(".md"):
-        urls, hop = _of_markdown(body, document.url, document.page or document.url), Hop.SPECULATIVE
+        urls, hop = docsify.of_text(body, document.url, document.page or document.url), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
         urls, hop = _of_languages(body), Hop.SPECULATIVE
     elif path.endswith("/pagefind-entry.json"):
@@ -189,45 +201,23 @@ def _of_stories(body: bytes) -> Iterator[str]:
             yield f"./?path=/{view}/{name}"
 
 
-def _of_markdown(body: bytes, address: str, page: str) -> Iterator[str]:
-    """Yield the texts and pictures that a Docsify text at *address* links to: only a script makes pages of them.
-
-    A link is relative to the folder of *page*, even with a leading slash, or to the text if the site is set up so. A
-    link without an extension is a text, and one to a folder is its README.md. Folders may have their own sidebar.
-    """
-    folders = dict[str, None]()
-    for written in _MARKDOWN_LINK.finditer(body):
-        name = written[1].decode("utf-8", "replace")
-        if ":" in name or name.startswith(("//", "<")):
-            continue
-        rooted, name = name.startswith("/"), name.lstrip("/")
-        last = name.rpartition("/")[2]
-        if not last:
-            name += "README.md"
-        elif "." not in last:
-            name += ".md"
-        if name.endswith((".md", *_PICTURES)):
-            yield urljoin(page, name)
-            if not rooted:
-                yield name
-            folders[name.rpartition("/")[0]] = None
-    own = url.path(address).rpartition("/")[2]
-    if own in _LISTS and urljoin(page, own) == address:
-        yield from (urljoin(page, f"{folder}/{own}") for folder in folders if folder and ".." not in folder)
-
-
 def _of_languages(body: bytes) -> Iterator[str]:
-    """Yield what the search of MkDocs' Material theme loads for languages other than English."""
+    """Yield what the search of MkDocs and of its Material theme loads for languages other than English.
+
+    The theme has its own folder. Up to version 8 it used the index of MkDocs, which then does not show who reads it.
+    """
     written = _LANGUAGES.match(body)
     languages = [name.decode() for name in _NAME.findall(written[1])] if written else []
     others = [name for name in languages if name != "en"]
+    names = [f"lunr.{name}" for name in others]
+    names += ["lunr.stemmer.support"] if others else []
+    names += ["lunr.multi"] if len(languages) > 1 else []
+    if written and b'"indexing"' in written[0]:
+        yield from (f"{name}.js" for name in names)
+        yield from ("tinyseg.js" for name in others if name == "ja")
     folder = "../assets/javascripts/lunr"
-    yield from (f"{folder}/min/lunr.{name}.min.js" for name in others)
+    yield from (f"{folder}/min/{name}.min.js" for name in names)
     yield from (f"{folder}/{_CUTTERS[name]}.js" for name in others if name in _CUTTERS)
-    if others:
-        yield f"{folder}/min/lunr.stemmer.support.min.js"
-    if len(languages) > 1:
-        yield f"{folder}/min/lunr.multi.min.js"
 
 
 def _of_list(body: bytes) -> Iterator[str]:

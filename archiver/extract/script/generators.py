@@ -10,39 +10,29 @@ names nothing. Linear on any text.
 """
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import rustdoc
+from archiver.extract.script import docsify, folders, frameworks, rustdoc
 from archiver.model import Hop
 
 LOADED = "script/loader"
 HASHES = "__VP_HASH_MAP__"
 _RESULTS_SHOWN = 'new SearchResults("searchResults")'
-_MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext", _RESULTS_SHOWN)
+_MARKS = (HASHES, _RESULTS_SHOWN, *frameworks.MARKS)
 MOST_PAGES = 20_000  # pages of one table
 _TABLE = compiled(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
 _BASE = re.compile(r"__VP_SITE_DATA__\s*+=[^{]{0,40}\{[^{}]{0,2000}?\"base\\?\"\s*+:\s*+\\?\"(/[^\"\\]{0,300})")
 _LEAN = re.compile(r"[^/]{1,500}\.md\.[\w-]{1,40}\.lean\.js")
+_IN_VITEPRESS = re.compile(r"\.md\.[\w-]{1,40}(?:\.lean)?\.js\Z")
+_SHOWN_PAGE = re.compile(rb"\"relativePath\\?\"\s*+:\s*+\\?\"([^\"\\:]{1,500})\.md\\?\"")
 _PAGE = re.compile(r"(?:https?://[^/?#]++)?(/[^?#]*+)")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # characters that Vite's file names do not contain
 
-_PAGE_PATH = re.compile(r"window\.pagePath\s*+=\s*+[\"'](/[^\"'\\\s<>]{0,500})[\"']")
-_BUILD = re.compile(r"\"buildId\"\s*+:\s*+\"([\w.~-]{1,100})\"")
-_HAS_DATA = re.compile(r"\"gs{1,2}p\"\s*+:\s*+true")
-_QUERY = re.compile(r"\"query\"\s*+:\s*+(\{[^{}]{1,2000}\})")
-_HAS_LOADED = re.compile(r"Context\.streamController\.enqueue\(\"\[\{[^{}]{1,200}\},\\\"loaderData\\\",\{\\\"_")
-_BASENAME = re.compile(r"__(?:reactRouter|remix)Context\s*+=\s*+\{\"basename\":\"(/[^\"\\\s<>]{0,300})\"")
-_NUXT_BUILD = re.compile(
-    r"baseURL:\"([^\"\\\s<>]{1,300})\",buildId:\"([\w-]{1,100})\",buildAssetsDir:\"([^\"\\\s<>]{1,300})\""
-    r"(?:,cdnURL:\"([^\"\\\s<>]{0,300})\")?"
-)
-_LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
 _WORKER = re.compile(r"\"search\"\s*+:\s*+\"([^\"\\\s<>]{1,500}\.js)\"")
 _SEARCHED = re.compile(
     r"\"[\w-]{0,40}?(?:path|search|index|url)[\w-]{0,40}\"\s*+:\s*+\"(/(?!/)[^\"\\\s<>{}]{1,300}+)(?<=\.xml|\.txt)\"",
@@ -52,8 +42,6 @@ _BUNDLE_PATH = re.compile(
     r"bundlePath\s*+:\s*+(?:[\"']([^\"'\\\s]{0,200})[\"']\.replace\(/\\/\$/,\s*+[\"']{2}\)\s*+\+\s*+)?"
     r"[\"']([^\"'\\\s]{0,200}/)[\"']"
 )
-_DOCSIFY = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage)\s{0,10}:\s{0,10}true")
-_DOCSIFY_TEXT = re.compile(r"[\"']/?+([\w@./-]{4,300}+)(?<=\.md)[\"']", re.ASCII)
 _SEARCH_BOX = re.compile(r"new SearchBox\(\"searchBox\", \"((?:\.\./){0,9}search)\",")
 _RESULTS_PAGE = re.compile(r"([a-z]++)_([0-9a-f]{1,4}+)\.html")
 RESULT_SECTIONS = (  # all that Doxygen has, besides "all"
@@ -69,20 +57,12 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
     if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
-    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text), *nuxt(text)))
+    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify.settings(text), *frameworks.nuxt(text)))
 
 
 def needs_whole_page(name: str, text: str) -> bool:
     """True if a script with this id *name* and *text* can be read only with all references of its page."""
     return name == "__NEXT_DATA__" or any(mark in text for mark in _MARKS)
-
-
-def docsify(text: str) -> Iterator[str]:
-    """Yield the texts that Docsify makes the page from: the first one, and the enabled sidebars."""
-    if "$docsify" in text:
-        yield "README.md"
-        yield from (f"_{name.lower()}.md" for name in _DOCSIFY.findall(text))
-        yield from _DOCSIFY_TEXT.findall(text)
 
 
 def pagefind(text: str) -> Iterator[str]:
@@ -91,13 +71,6 @@ def pagefind(text: str) -> Iterator[str]:
         yield from (
             f"{(found[1] or '').removesuffix('/')}{found[2]}pagefind.js" for found in _BUNDLE_PATH.finditer(text)
         )
-
-
-def nuxt(text: str) -> Iterator[str]:
-    """Yield the list of prerendered pages that Nuxt's configuration leads to; clicks load it."""
-    if "buildAssetsDir" in text and (found := _NUXT_BUILD.search(text.replace("\\u002F", "/"))):
-        root = (found[4] or found[1]).rstrip("/")
-        yield f"{root}/{found[3].strip('/')}/builds/meta/{found[2]}.json"
 
 
 def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
@@ -114,19 +87,7 @@ def of_page(text: str, references: Mapping[tuple[str, Hop], str], address: str) 
     """Yield what scripts with this *text* load in the page at *address*, which has these *references*."""
     if HASHES in text:
         yield from vitepress(text, references)
-    if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, loaded by links to it
-        path = url.path(address)
-        yield f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
-    if page := _PAGE_PATH.search(text):
-        path = unquote(url.path(address)).rstrip("/")
-        prefix = path.removesuffix(unquote(page[1]).rstrip("/"))
-        prefix = url.path(address)[: len(prefix)] if path.endswith(unquote(page[1]).rstrip("/")) else ""
-        yield f"{prefix}/page-data/{page[1].strip('/') or 'index'}/page-data.json"
-        yield f"{prefix}/page-data/app-data.json"
-    if "buildId" in text and (build := _BUILD.search(text)) and _HAS_DATA.search(text):
-        yield _next_data(text, build[1], references, address)
-    if "streamController" in text and _HAS_LOADED.search(text):
-        yield _route_data(text, address)
+    yield from frameworks.of_page(text, references, address)
     if _RESULTS_SHOWN in text:
         yield from _next_results(references, address)
 
@@ -145,36 +106,6 @@ def _next_results(references: Mapping[tuple[str, Hop], str], address: str) -> It
         yield from (f"{section}_0.html" for section in RESULT_SECTIONS)
 
 
-def _route_data(text: str, address: str) -> str:
-    """Return the data of this page, which React Router and Remix load on links to it."""
-    path, base = url.path(address).rstrip("/"), _BASENAME.search(text)
-    return f"{path}/_root.data" if path == (base[1].rstrip("/") if base else "") else f"{path}.data"
-
-
-def _next_data(text: str, build: str, references: Mapping[tuple[str, Hop], str], address: str) -> str:
-    """Return the data of this page, which Next.js loads on links to it.
-
-    The query holds the parts of the path that the route gives names to.
-    """
-    static = next((reference for reference, _ in references if "/_next/static/" in reference), "")
-    prefix = url.path(static) if static.startswith("http") else static
-    prefix = prefix[: prefix.find("/_next/static/")] if static.startswith(("/", "http")) else ""
-    path = url.path(address).removeprefix(prefix).rstrip("/").removesuffix(".html").removesuffix("/index")
-    locale = _LOCALE.search(text)
-    if locale and not f"{path}/".startswith(f"/{locale[1]}/"):
-        path = f"/{locale[1]}{path}"
-    return f"{prefix}/_next/data/{build}{path or '/index'}.json{_next_query(text)}"
-
-
-def _next_query(text: str) -> str:
-    written = _QUERY.search(text)
-    try:
-        query = json.loads(written[1]) if written else {}
-    except (ValueError, RecursionError):
-        return ""
-    return f"?{urlencode(query, doseq=True, errors='replace')}" if query else ""
-
-
 def whole_page(lean: str) -> str:
     """Return the full script of the VitePress page whose lean script is *lean*; "" for other URLs."""
     return f"{lean[:-8]}.js" if _is_lean(lean) else ""
@@ -184,7 +115,7 @@ def vitepress(text: str, references: Iterable[tuple[str, Hop]]) -> Iterator[str]
     """Yield the scripts of the pages in the table in *text*, in a page with these *references*.
 
     The table is in lower case, the files are not; links of the page show the real names. If one of them has capitals,
-    pages without a link are left out, as their names may have capitals too.
+    or none is known, pages without a link are left out, as their names may have capitals too.
     """
     hashes = dict(_hashes(text))
     if not hashes:
@@ -196,9 +127,12 @@ def vitepress(text: str, references: Iterable[tuple[str, Hop]]) -> Iterator[str]
         if hop is Hop.LINK:
             real_names |= {name.lower(): name for name in _page_names(reference, root)}
         elif _is_lean(reference):
-            folder = reference[: reference.rfind("/") + 1]
+            folder, _, script = reference.rpartition("/")
+            folder += "/"
+            name = script.rsplit(".", 3)[0]  # of the page itself
+            real_names[name.lower()] = name
     written = {key: real_names.get(key, "") for key in hashes}
-    plain = all(name == key for key, name in written.items() if name)
+    plain = any(written.values()) and all(name == key for key, name in written.items() if name)
     for key, name in written.items():
         if name or plain:
             yield f"{folder}{name or key}.{hashes[key]}.js"
@@ -235,7 +169,7 @@ def _page_names(reference: str, root: str) -> Iterator[str]:
 
 MOST_TREE_PARTS = 10_000  # parts of the index of one tree
 SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
-BEGINNING = 64  # characters that identify search results
+BEGINNING = 64  # bytes that identify search results and indexes
 
 MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
 
@@ -249,6 +183,7 @@ _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
 _SECTION = compiled(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
 _RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
 _RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
+_INDEX_OF_JAVADOC = re.compile(r"(?:module|package|type|member|tag)SearchIndex\s?=\s?\[")
 _OF_RUSTDOC = re.compile(r"\(function\(\) \{\s*+var (?:implementors|type_impls)\b")
 _IN_RUSTDOC = re.compile(r"(.*/)(?:implementors|(?:trait|type)\.impl)/[^?#]+\.js\Z")
 _ESCAPED = re.compile(r"\\.")
@@ -263,29 +198,44 @@ _OTHER_END = re.compile(  # src.substr(0, src.length-9) + 'plus.png'
 )
 _OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
 _IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
+_OF_DOCUSAURUS = re.compile(r"[\"']search-index\{dir\}((?:-[\w-]{1,40})?\.json(?:\?_=[\w-]{1,40})?)[\"']")
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
+_IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
+_OF_VUEPRESS = re.compile(r"\[\"(/[^\"\\\s]{0,500})\",\{\"?loader\"?:")
 _MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
 _OF_MATERIAL = ("search/search_index.json", "search.json")
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
+
+
+def base_of_routes(text: str, address: str) -> str:
+    """Return what stands before the path of a page in the script *text* at *address*; "" if that is the host.
+
+    Scripts of VuePress are in one folder below the base of the site, which their paths leave out.
+    """
+    return ".." if _IN_VUEPRESS.search(address) or _OF_VUEPRESS.search(text) else ""
 
 
 def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     """Yield each URL that the script *text* at *address* names, its hop and context."""
     head = text[:SCRIPT_START]
     yield from _of_doxygen(text, head, address)
+    yield from ((name, Hop.SPECULATIVE, LOADED) for name in folders.modules(text))
     yield from _searches(head)
     yield from _gitbook(head, address)
     yield from _books(text, head, address)
 
 
-def own_base(text: str, address: str) -> str:
-    """Return the base of URLs in the script *text* at *address*; "" if that is the page that runs it."""
-    if _RESULTS.match(text):
+def own_base(body: bytes, address: str) -> str:
+    """Return the base of URLs in the script *body* at *address*; "" if that is the page that runs it."""
+    head = body[:BEGINNING].decode("utf-8", "replace")
+    if _RESULTS.match(head) or _INDEX_OF_JAVADOC.match(head) or folders.is_service_worker(body):
         return address
-    added = _IN_RUSTDOC.match(address) if _OF_RUSTDOC.match(text) else None
-    return added[1] if added else ""
+    if _OF_RUSTDOC.match(head) and (added := _IN_RUSTDOC.match(address)):
+        return added[1]
+    shown = _SHOWN_PAGE.search(body) if _IN_VITEPRESS.search(address) else None
+    return urljoin(address, f"../{shown[1].decode('utf-8', 'replace')}") if shown else ""
 
 
 def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
@@ -307,7 +257,11 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield the search indexes of Javadoc, MkDocs and Haddock, and pictures of Sphinx and Doxygen."""
+    """Yield the search indexes of Javadoc, MkDocs, Haddock and Docusaurus, and pictures of Sphinx and Doxygen."""
+    if "search-index{dir}" in text:  # of a plugin: the script is two folders below the root
+        yield from (
+            (f"../../search-index{found[1]}", Hop.SPECULATIVE, MANUAL) for found in _OF_DOCUSAURUS.finditer(text)
+        )
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
@@ -341,6 +295,8 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
         found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
         yield from ((f"../../{name}", Hop.SPECULATIVE, LOADED) for name in ("sitemap.xml", found) if name)
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in pagefind(text))
+    if ",{loader:" in text or ',{"loader":' in text:  # VuePress: all pages, in a script one folder below the base
+        yield from ((f"..{page[1]}", Hop.SPECULATIVE, LOADED) for page in _OF_VUEPRESS.finditer(text))
     if _PAGEFIND.search(address):
         yield "pagefind.js", Hop.REQUISITE, LOADED
     if "pagefind-entry.json" in head:

@@ -157,6 +157,9 @@ def _code(text: str, *, sure_opens: bool = False) -> ScriptUrls:
     for reference, kind in javascript.references(text, inline=True):
         if reference not in known:
             yield reference, Hop.SPECULATIVE, kind
+    for reference, of_script in javascript.joined_urls(text, page=True, worker=False):
+        if not of_script:
+            yield reference, Hop.SPECULATIVE, javascript.JOINED
 
 
 def handler(text: str) -> ScriptUrls:
@@ -190,7 +193,7 @@ _TOKEN = compiled(r'"((?:[^"\\]++|\\.)*+)(?:(")|\\?\Z)|([{}\[\]:,])', re.DOTALL)
 _JSON_STRING = compiled(r"\"((?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)|'((?:[^'\\\n]++|\\.)*+)'?+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ASSIGNED = re.compile(
-    r"(?<![\w$])(?:__\w++|_sharedData|ytInitial\w++|(?:INITIAL|PRELOADED)_STATE|initialState|Fusion\.\w++)"
+    r"(?<![\w$])(?!___chunkMapping)(?:__\w++|_sharedData|ytInitial\w++|(?:INITIAL|PRELOADED)_STATE|initialState|Fusion\.\w++)"
     r"[\"']?\]?\s*+(?:=(?![=>])|\.push\s*+\(|\()"
 )
 _STATE_HINTS = ("__", "State", "STATE", "_sharedData", "ytInitial", "Fusion")

@@ -6,13 +6,14 @@ resolved against the page that runs the script, except where the language uses t
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from enum import Enum, auto
 
 from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
 from archiver.extract.references import FILES
-from archiver.extract.script import bundles, strings
+from archiver.extract.script import bundles, folders, strings
 from archiver.extract.script.strings import ListedPages
 from archiver.url import PAGE_ENDINGS
 
@@ -20,8 +21,8 @@ MOST_FILES = 100_000  # strings with a file extension: each check takes 20 µs
 LONGEST = 1000  # characters of a string; longer ones are data
 NEAR = 48  # characters around a string that show its use
 
-IMPORT, FILE_URL, SOURCE_MAP, STRING, CHUNK, PAGE = (
-    f"script/{kind}" for kind in ("import", "url", "sourcemap", "string", "chunk", "page")
+IMPORT, FILE_URL, SOURCE_MAP, STRING, CHUNK, PAGE, JOINED = (
+    f"script/{kind}" for kind in ("import", "url", "sourcemap", "string", "chunk", "page", "joined")
 )
 OF_ITSELF = frozenset((IMPORT, FILE_URL, SOURCE_MAP))  # relative to the script, wherever it runs
 
@@ -58,14 +59,21 @@ _ASSIGNED = re.compile(
     r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
     r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
     r"|(?:\.load|(?:\A|[^\w$])(?:fetch|load)[A-Z])\w{0,30}\s*\(|(?:\A|[^\w$.])[\"']?(?:url|href|src)[\"']?\s*:"
-    r"|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\()\Z"
+    r"|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
+    r"|(?:\A|[^\w$.])(?:const|let|var)\s+[\w$]{0,30}(?:[uU]rl|URL|[sS]rc|[hH]ref)\s*=)\Z"
 )
 # A string that is compared, searched for or joined is no URL, or only a part of one.
 _IN_PART_BEFORE = re.compile(
     r"(?:\+|[!=]=|(?:\A|[^\w$.])case|(?:\A|[^\w$])(?:indexOf|lastIndexOf|includes|startsWith|endsWith|match|matches|split"
-    r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\()\Z"
+    r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\("
+    r"|(?:[uU]rl|URL)\s*\(\s*\{\s*[\w$]{1,30}\s*:)\Z"  # getUrl({asset: "a.png"}) puts the URL together
 )
 _IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=)")
+_QUERY_FOLLOWS = re.compile(r"\s*\+(?![+=])")
+_BELOW_ELSEWHERE = compiled(  # names in an object after the URL of their folder: pictures of emojis on another host
+    r"base(?:_?(?:url|path)|U(?:rl|RL)|Path)[\"']?\s*+:\s*+(?:\"https?://[^\"\s]{1,300}\"|'https?://[^'\s]{1,300}')"
+    r"\s*+,\s*+[\"']?\w{1,40}[\"']?\s*+:\s*+\{[^{}]*+"
+)
 _KEYWORD = re.compile(r"(?:\A|[^\w$.])(?:return|from|import|default|of|in|yield|await|else|typeof)\Z")
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -75,18 +83,18 @@ def is_program(kind: str) -> bool:
     return kind in _PROGRAMS or kind.endswith(("/javascript", "/ecmascript", "/babel"))
 
 
-def references(text: str, *, inline: bool = False, near: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each file and page that *text* names, and its context.
+def references(text: str, address: str = "", *, inline: bool = False, near: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each file and page that *text*, a script at *address*, names, and its context.
 
     *inline*: the script is part of its page. *near*: its page is known, so relative strings have a meaning in a
     separate script too.
     """
-    yield from _chunks(text, inline=inline)
+    yield from _chunks(text, address, inline=inline)
     source_map = ""
     listed = 0  # end of the last string of an importScripts
     left = MOST_FILES
     pages = ListedPages(own=inline)
-    for start, end in strings.tokens(text):
+    for start, end in _tokens(text):
         if text[start] == "/":
             found = _MAP.match(text, start, end)
             source_map = found[1] if found else source_map
@@ -101,17 +109,33 @@ def references(text: str, *, inline: bool = False, near: bool = False) -> Iterat
         elif not _FROM_ROOT.match(text, start, end):
             continue
         value = _unescaped(text[start + 1 : end - 1])
+        if _has_open_query(text, end):
+            value = value.partition("?")[0]
         if use in _CONTEXTS and _is_url(value, use, inline=inline, near=near):
             yield value, _CONTEXTS[use]
         elif use in _MAY_BE_PAGES:
-            pages.add(value, text[max(0, start - NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
+            pages.add(value, text[max(0, start - strings.NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
     yield from ((page, PAGE) for page in pages.selected())
     if source_map and not inline and not source_map.startswith("data:"):
         yield source_map, SOURCE_MAP
 
 
-def _chunks(text: str, *, inline: bool) -> Iterator[tuple[str, str]]:
-    for chunk in bundles.chunk_urls(text):
+def _tokens(text: str) -> Iterator[tuple[int, int]]:
+    """Return the strings and line comments in *text*, without the names of files on other hosts."""
+    elsewhere = [found.span() for found in _BELOW_ELSEWHERE.finditer(text)] if "base" in text else []
+    tokens = strings.tokens(text)
+    if not elsewhere:
+        return tokens
+    return (token for token in tokens if not _is_within(token[0], elsewhere) or _FROM_ROOT.match(text, *token))
+
+
+def _is_within(position: int, spans: list[tuple[int, int]]) -> bool:
+    before = bisect(spans, (position,)) - 1
+    return before >= 0 and position < spans[before][1]
+
+
+def _chunks(text: str, address: str, *, inline: bool) -> Iterator[tuple[str, str]]:
+    for chunk in bundles.chunk_urls(text, address):
         own = chunk.startswith(".")  # relative to the script, if it is a separate file
         if not (own and inline) and _is_file(chunk, _SCRIPTS, relative=own):
             yield chunk, IMPORT if own else CHUNK
@@ -122,6 +146,11 @@ def asset_urls(text: str, address: str) -> Iterator[str]:
     for name in bundles.asset_urls(text, address):
         if _is_file(name, _FILES, relative=True):
             yield name
+
+
+def joined_urls(text: str, *, page: bool, worker: bool) -> Iterator[tuple[str, bool]]:
+    """Yield each file that *text* joins to a variable, and True if it is relative to the script, not to its page."""
+    return folders.joined(text, is_file=lambda name: _is_file(name, _FILES, relative=True), page=page, worker=worker)
 
 
 class _Use(Enum):
@@ -155,13 +184,18 @@ def _use(text: str, start: int, end: int, listed: int) -> _Use:
             return _Use.SCRIPTS
         if _NEW_URL.search(before):
             return _Use.URL if _OF_MODULE.match(after) else _Use.PART
-    if _IN_PART_BEFORE.search(before) or _IN_PART_AFTER.match(after):
+    if _IN_PART_BEFORE.search(before) or (_IN_PART_AFTER.match(after) and not _has_open_query(text, end)):
         return _Use.PART
     if last in {"{", ","} and after.lstrip()[:1] == ":":
         return _Use.KEY
     if text[start] == "`" and (last.isalnum() or last in {")", "]", "_", "$"}) and not _KEYWORD.search(before):
         return _Use.PART  # the argument of an unknown tag function
     return _Use.ASSIGNED if _ASSIGNED.search(before) else _Use.WORD
+
+
+def _has_open_query(text: str, end: int) -> bool:
+    """True if the string that stops at *end* is a URL up to the value in its query, which the script adds."""
+    return text[end - 2] in "?=" and _QUERY_FOLLOWS.match(text, end) is not None
 
 
 def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:

@@ -139,7 +139,7 @@ def _begins_operand(text: str, slash: int, behind: int) -> bool:
 MOST = 50_000  # pages of one document
 COMPANY = 2  # pages needed if none has a key that names a URL
 MORE_COMPANY = 3  # paths needed if they have no page extension
-NEAR = 64  # characters before a string that show its use
+NEAR = 96  # characters before a string that show its use
 
 _RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also extensions of other names, so only in root paths
 _STEP = r"(?:[\w~@+.,() -]|%[0-9A-Fa-f]{2})"
@@ -170,9 +170,11 @@ _ADDRESS_KEYED = re.compile(
     r"[\"']?(?<![\w$./-])(?:(?:rel_?|abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link)|loc|u)[\"']?\s*:\Z",
     re.IGNORECASE,
 )
+# A name of a discussion, a tree node or the like, even if it looks like a page: disqus_identifier = "cache/a.html"
+_NAMED = re.compile(r"(?:\A|[^A-Za-z])(?:\w{0,40}_)?identifier[\"']?\s*[:=]\Z", re.IGNORECASE)
 _WANTED = re.compile(r"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\()\Z")
 # f("../doc/", "part", "a.html"): the function puts the path together
-_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w.-]+\2\s*,\Z")
+_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w./-]+\2\s*,\Z")
 _STANDS_WHOLE = frozenset(",]});:\n")
 
 
@@ -192,6 +194,8 @@ class ListedPages:
             return
         if last == "," and _IN_OTHER_FOLDER.search(before):
             return
+        if last in {":", "="} and _NAMED.search(before):
+            return
         if follows == ":" and last not in {"{", ","}:  # the middle of a conditional expression
             return
         if len(self._sure) + len(self._rest) + len(self._paths) >= MOST:
@@ -200,7 +204,7 @@ class ListedPages:
             rooted = value.startswith(("/", "http"))
             known = self._own or rooted or _KEYED.search(before) or _WANTED.search(before)
             (self._sure if known and follows != ":" else self._rest)[value] = None
-        elif value.startswith(("/", "http")) and _ADDRESS_KEYED.search(before) and _is_path(value):
+        elif value.startswith(("/", "http")) and _ADDRESS_KEYED.search(before) and is_path(value):
             self._paths[value] = None
 
     def selected(self) -> Iterator[str]:
@@ -225,6 +229,7 @@ def is_page(value: str) -> bool:
     return ending.lower() in PAGE_ENDINGS and served
 
 
-def _is_path(value: str) -> bool:
+def is_path(value: str) -> bool:
+    """True if *value* is a complete path from the root, or a URL, that may be a page without an extension."""
     shape = _ROOTED.fullmatch(value)
     return shape is not None and "." not in shape["path"].rpartition("/")[2] and not _NO_PAGE.search(shape["path"])
