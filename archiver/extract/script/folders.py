@@ -18,7 +18,7 @@ from archiver.config.expressions import compiled
 MOST = 20_000  # files of one list, modules of one script
 
 _CALLED = (b"skipWaiting(", b"precacheAndRoute(", b"addToCacheList(", b"clients.claim(")  # only in service workers
-_LISTENS = re.compile(rb"addEventListener\(\s{0,4}[\"'`](?:install|activate|fetch)[\"'`]")
+_LISTENS = re.compile(rb"addEventListener\(\s{0,4}[\"'`](?:install|fetch)[\"'`]")
 _REVISION = r"[\"']?revision[\"']?\s*+:\s*+(?:\"[^\"\\\n]{0,100}+\"|'[^'\\\n]{0,100}+'|null)"
 _KEPT = compiled(
     rf"\{{\s*+(?:{_REVISION}\s*+,\s*+)?+[\"']?url[\"']?\s*+:\s*+[\"']([^\"'\\\s<>]{{1,500}}+)[\"']\s*+"
