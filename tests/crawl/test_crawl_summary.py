@@ -141,6 +141,16 @@ def test_pages_that_were_cut_are_no_good_pages_until_they_are_whole(tmp_path: Pa
     }
 
 
+@pytest.mark.parametrize(("gone", "command"), [(1, "--truncated"), (3, "--status 4xx,5xx")])
+def test_the_command_is_about_what_is_most_wrong(tmp_path: Path, gone: int, command: str) -> None:
+    links = ["/a", "/b", *(f"/gone{number}" for number in range(gone))]
+    routes: dict[str, Route] = {"/": ok(page("Home", links)), "/a": cut(b"a"), "/b": cut(b"b")}
+    with RawServer(routes, answer("404 Not Found")) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+    assert f"verdict   {3 + gone} pages: 1 ok, 2 truncated, {gone} not found (404)\n" in ran.stderr
+    assert f"archiver urls o {command} --why" in ran.stderr
+
+
 def test_strict(tmp_path: Path) -> None:
     """What is trouble ends with a code of its own; a missing picture alone is none."""
     with RawServer(troubled()) as server:

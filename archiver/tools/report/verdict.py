@@ -198,10 +198,10 @@ def _pages(pages: StatusCounts) -> Finding:
         which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
     elif pages.bad and pages.bad == cut:
         which = "archiver retry DIR --truncated && archiver resume DIR", "fetch incomplete ones again"
-    elif pages.bad > blocked + cut:
-        which = "archiver urls DIR --status 4xx,5xx --why", "which URLs, and why"
-    elif cut:
+    elif cut and cut >= pages.bad - blocked - cut:
         which = "archiver urls DIR --truncated --why", "which URLs, and why"
+    elif pages.bad > blocked:
+        which = "archiver urls DIR --status 4xx,5xx --why", "which URLs, and why"
     return Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
 
 
