@@ -168,6 +168,11 @@ def may_be_page(url: str) -> bool:
     return not dot or (name != "" and ending.lower() in PAGE_ENDINGS)
 
 
+def may_be_script(url: str) -> bool:
+    """Return True if the path of *url* ends as that of a script or its data; a page runs it, or shows it (.md)."""
+    return path(url).lower().endswith((".js", ".mjs", ".json", ".md"))
+
+
 def surt(url: str) -> str:
     """Return the key under which pywb looks *url* up: Internet Archive's canonical SURT."""
     import surt as ia_surt  # noqa: PLC0415 - it imports an HTTP client, which takes a fifth of a second

@@ -41,7 +41,6 @@ PROBED = 1 << 20  # decoded bytes of a body without links that are checked for a
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
-_SCRIPTS = (".js", ".mjs", ".json", ".md")  # .md: Docsify shows such texts in the page
 _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: SVG and playlists
 
 _BROKEN = re.compile(r"\b(?:broken \w+ data|data is cut|not \w+, as the header says|unknown content coding)")
@@ -235,7 +234,7 @@ def is_page(claim: Claim) -> bool:
 def _page_of(claim: Claim) -> str:
     """Return the page that uses *claim*, a script or its data: the URL that named it, or that of the script's page."""
     via = claim.via or ""
-    if not via or not url.path(via).lower().endswith(_SCRIPTS):
+    if not via or not url.may_be_script(via):
         return via
     return claim.referrer if claim.referrer not in {"", via} else claim.seed
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from archiver import url
 from archiver.ask import METHOD, Ask
 from archiver.frontier.connection import Connection
 from archiver.model import Claim, Hop, NewUrl
@@ -40,7 +41,7 @@ CASE WHEN urls.hop = 'R' THEN (
     FROM chain JOIN urls AS moved ON moved.id = chain.id LEFT JOIN urls AS page ON page.id = moved.via
 ) END
 """
-# For what a script or its data names, the page that runs the script: it is the Referer and the base of relative URLs.
+# The page above all its parts on the way, for what a script may have named; `claim_of` looks closer.
 _PAGE = """
 CASE WHEN urls.hop IN ('E', 'X') AND via.hop IN ('E', 'X')
      AND (via.url LIKE '%.js%' OR via.url LIKE '%.mjs%' OR via.url LIKE '%.md%') THEN (
@@ -77,7 +78,8 @@ def claim_of(row: Any) -> Claim:
     number, address, host, hop, path, depth, hops, tries, via, seed, priority, policy, language, *others = row
     chain, page, asked, again = others
     way = Hop(hop), path, depth, hops, tries, via, seed, priority
-    said = _POLICIES.get(policy, ""), _referrer(path, address, page or via, chain)
+    asking = page if page is not None and url.may_be_script(via) else via  # a page runs the script that names a URL
+    said = _POLICIES.get(policy, ""), _referrer(path, address, asking, chain)
     return Claim(number, address, host, *way, *said, language, Ask.of_text(asked) if asked else None, bool(again))
 
 

@@ -86,7 +86,9 @@ def test_what_nginx_protects_from_hot_links_is_archived(tmp_path: Path) -> None:
 
 def test_seeds_and_robots_have_no_referer_and_parts_name_what_names_them(tmp_path: Path) -> None:
     site: dict[str, Route] = {
-        "/": ok(page("Front", ["/a?b=c"], styles=["/style.css"])),
+        "/": ok(page("Front", ["/a?b=c"], styles=["/style.css", "/lib.js/theme.css"])),
+        "/lib.js/theme.css": ok("p { background: url(/l.gif) }", "text/css"),
+        "/l.gif": ok(PIXEL, "image/gif"),
         "/a?b=c": ok(page("A", ["/last"])),
         "/last": ok("<script src='/app.js'></script>"),
         "/app.js": ok("fetch('/data.json')", "text/javascript"),
@@ -115,6 +117,8 @@ def test_seeds_and_robots_have_no_referer_and_parts_name_what_names_them(tmp_pat
         "/data.json": "HOME/last",
         "/k.gif": "HOME/last",
         "/style.css": "HOME/",
+        "/lib.js/theme.css": "HOME/",
+        "/l.gif": "HOME/lib.js/theme.css",
         "/i.gif": "HOME/style.css",
         "/more.css": "HOME/style.css",
         "/j.gif": "HOME/",
