@@ -87,17 +87,18 @@ _GROUPS = f"""
 SELECT {STATUS_OF} AS status, {KIND_OF} AS kind, {STATE_OF} AS state, failure, sum(urls) FROM {URL_FIGURES}
 GROUP BY 1, 2, 3, failure ORDER BY 1, 2, 3, failure
 """  # noqa: S608 - constants
+_LAST_IS_BLOCKED = """captures.blocked <> '' AND captures.status = urls.status
+  AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)"""
 _BLOCKED = f"""
 SELECT {KIND}, urls.status, count(*) FROM captures INDEXED BY captures_blocked
 CROSS JOIN urls ON urls.id = captures.url
-WHERE captures.blocked <> '' AND urls.state = 'archived' AND captures.status = urls.status
-  AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)
+WHERE urls.state = 'archived' AND {_LAST_IS_BLOCKED}
 GROUP BY 1, 2
 """  # noqa: S608 - constants
 _TRUNCATED = f"""
 SELECT {KIND}, urls.status, count(*) FROM {UNUSUAL}
 WHERE noted = 1 AND unusual.state = 'archived' AND {TRUNCATED} AND urls.status < 400
-  AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id AND captures.blocked <> '')
+  AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id AND {_LAST_IS_BLOCKED})
 GROUP BY 1, 2
 """  # noqa: S608 - constants
 _HOSTS = """

@@ -62,12 +62,17 @@ def after_answer(framing: Framing, truncated: Truncation | None, tries: int, ret
         event = Event.RETRY if tries < retries else Event.CAPTURE
         return RetryDecision(event, f"overloaded: answered {framing.status}", due, not_before=not_before)
     if truncated is not None:
-        note = f"cut: {truncated.value}" + (f"; {faults}" if faults else "")
+        note = cut_note(truncated) + (f"; {faults}" if faults else "")
         again = truncated in CUT and tries < min(retries, 1)
         return RetryDecision(
             Event.RETRY if again else Event.CAPTURE, note, now + pause(tries) if again else 0.0, not_before
         )
     return RetryDecision(Event.CAPTURE, faults, not_before=not_before)
+
+
+def cut_note(truncated: Truncation) -> str:
+    """Return the note on a URL whose answer is incomplete."""
+    return f"cut: {truncated.value}"
 
 
 def after_rules(

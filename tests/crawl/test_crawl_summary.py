@@ -141,6 +141,19 @@ def test_pages_that_were_cut_are_no_good_pages_until_they_are_whole(tmp_path: Pa
     }
 
 
+def test_a_page_that_was_blocked_before_it_was_cut_is_truncated(tmp_path: Path) -> None:
+    challenge = b"<title>Just a moment...</title>Enable JavaScript and cookies to continue"
+    routes: dict[str, Route] = {"/": ok(page("Home", ["/a"]))}
+    routes["/a"] = keep(message("403 Forbidden", challenge, content_type="text/html", server="cloudflare"))
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        assert "verdict   2 pages: 1 ok, 1 challenge or block page (403)\n" in ran.stderr
+        routes["/a"] = cut(page("A").encode())
+        assert "1 URL queued again" in archiver("retry", "o", "--blocked", cwd=tmp_path).stdout
+        ran = archiver("resume", "o", "-q", cwd=tmp_path)
+    assert "verdict   2 pages: 1 ok, 1 truncated\n" in ran.stderr
+
+
 @pytest.mark.parametrize(("gone", "command"), [(1, "--truncated"), (3, "--status 4xx,5xx")])
 def test_the_command_is_about_what_is_most_wrong(tmp_path: Path, gone: int, command: str) -> None:
     links = ["/a", "/b", *(f"/gone{number}" for number in range(gone))]

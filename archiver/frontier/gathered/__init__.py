@@ -6,7 +6,8 @@ are remembered by their rows, because a table has many more that were archived w
 """
 
 from archiver.frontier.connection import Reader
-from archiver.model import Profile
+from archiver.model import Profile, Truncation
+from archiver.policy.retry import CUT, cut_note
 
 DEEPEST = 12  # deeper URLs are counted together
 STATES = ("archived", "failed", "excluded", "waiting", "held")
@@ -92,8 +93,8 @@ INSERT INTO temp.failure_figures AS groups SELECT {_ALIKE}, urls.failure, 1 FROM
 ON CONFLICT (alike, failure) DO UPDATE SET urls = groups.urls + 1
 """  # noqa: S608 - constants
 
-TRUNCATED = " OR ".join(f"urls.note LIKE 'cut: {why}%'" for why in ("length", "time", "disconnect"))
-TRUNCATED = f"({TRUNCATED})"  # an answer that is known to be incomplete
+_KNOWN_CUTS = sorted((*CUT, Truncation.LENGTH))  # where only the framing is broken, the answer may be whole
+TRUNCATED = "(" + " OR ".join(f"urls.note LIKE '{cut_note(why)}%'" for why in _KNOWN_CUTS) + ")"
 MISSING = (
     "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "
     "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"

@@ -12,6 +12,7 @@ from archiver.frontier.connection import Reader
 from archiver.frontier.totals import ProblemGroup, SeedAccount
 from archiver.humanize import count, printable
 from archiver.tools.report.seed_problems import has_failed
+from archiver.tools.report.status_counts import urls_in
 from archiver.tools.report.tables import WIDTH
 from archiver.tools.report.verdict import EXCLUDED, FindingStyle, Verdict, filled
 
@@ -87,7 +88,7 @@ def _joined(before: str, parts: Sequence[str]) -> str:
 def _missing(verdict: Verdict, failed: int, seeds: int) -> Iterator[str]:
     if failed:
         yield f"{failed} of {count(seeds, 'seed')} failed"
-    cut = sum(number for _, number in verdict.pages.truncated)
+    cut = urls_in(verdict.pages.truncated)
     if bad := verdict.pages.bad - cut:
         yield f"{bad} of {count(verdict.pages.total, 'page')} gave no usable answer"
     if cut:

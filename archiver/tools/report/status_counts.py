@@ -13,6 +13,11 @@ _CLASSES = {2: "ok", 3: "redirect", 4: "client error", 5: "server error"}
 _NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
 
 
+def urls_in(counts: Iterable[tuple[object, int]]) -> int:
+    """Return the number of URLs in *counts*."""
+    return sum(count for _, count in counts)
+
+
 @dataclass(frozen=True, slots=True)
 class StatusCounts:
     """The URLs of one kind, by their last response."""
@@ -25,7 +30,7 @@ class StatusCounts:
     @property
     def total(self) -> int:
         """The number of URLs."""
-        return sum(count for _, count in (*self.by_status, *self.unanswered))
+        return urls_in(self.by_status) + urls_in(self.unanswered)
 
     @property
     def bad(self) -> int:
@@ -36,7 +41,7 @@ class StatusCounts:
         """Format as `554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
         total, parts = humanize.count(self.total, noun, nouns), [*self._answers()]
         if self.unanswered:
-            parts.append(f"{sum(count for _, count in self.unanswered)} no response ({listed(self.unanswered)})")
+            parts.append(f"{urls_in(self.unanswered)} no response ({listed(self.unanswered)})")
         return f"{total}: {', '.join(parts)}" if parts else total
 
     def _answered(self) -> list[tuple[int, int]]:
@@ -53,10 +58,9 @@ class StatusCounts:
             if count := classes.pop(name, Counter()).total():
                 yield f"{count} {name}{'s' if name == 'redirect' and count > 1 else ''}"
         if self.blocked:
-            count = sum(count for _, count in self.blocked)
-            yield f"{humanize.count(count, 'challenge or block page')} ({listed(self.blocked)})"
+            yield f"{humanize.count(urls_in(self.blocked), 'challenge or block page')} ({listed(self.blocked)})"
         if self.truncated:
-            yield f"{sum(count for _, count in self.truncated)} truncated"
+            yield f"{urls_in(self.truncated)} truncated"
         for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
             ending = "s" if name.endswith("error") else "es" if name.endswith("status") else ""
             noun = name + (ending if statuses.total() > 1 else "")

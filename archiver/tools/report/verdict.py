@@ -28,7 +28,7 @@ from archiver.humanize import printable
 from archiver.policy.quotas import NO_QUOTAS, BlockedByPerson, Quotas
 from archiver.policy.scope import HOOK
 from archiver.tools.report.seed_problems import has_failed, seed_problem
-from archiver.tools.report.status_counts import NOTHING, StatusCounts, counts_of, listed
+from archiver.tools.report.status_counts import NOTHING, StatusCounts, counts_of, listed, urls_in
 
 LABEL = 10  # columns before the message
 NARROWEST = 40  # columns for the message
@@ -192,7 +192,7 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
 
 def _pages(pages: StatusCounts) -> Finding:
     """Return how the pages were answered, and the command for what is most wrong."""
-    blocked, cut, silent = (sum(n for _, n in part) for part in (pages.blocked, pages.truncated, pages.unanswered))
+    blocked, cut, silent = map(urls_in, (pages.blocked, pages.truncated, pages.unanswered))
     which = "", ""  # for block pages, the finding about their host has the command
     if pages.bad and pages.bad == silent:
         which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
