@@ -111,12 +111,13 @@ def living(session: int) -> set[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 @pytest.mark.parametrize(
-    ("number", "everyone"), [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGKILL, False)]
+    ("number", "everyone"),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGHUP, True), (signal.SIGKILL, False)],
 )
 def test_no_process_is_left_when_the_command_is_ended(
     tmp_path: Path, number: signal.Signals, *, everyone: bool
 ) -> None:
-    """Ctrl+C reaches the whole group, kill -2 the command alone; after kill -9 nobody is there to tell the others."""
+    """Ctrl+C and a closed terminal reach the whole group, kill -2 the command alone; kill -9 leaves nobody to tell."""
     for name in ("a.warc", "b.warc"):
         with (tmp_path / name).open("wb") as file:
             file.write(record("resource", b"", ("Content-Length", str(1 << 36))).removesuffix(b"\r\n\r\n"))
@@ -129,7 +130,7 @@ def test_no_process_is_left_when_the_command_is_ended(
         (os.killpg if everyone else os.kill)(process.pid, number)
         _, err = process.communicate(timeout=300)
     until(lambda: not living(process.pid))
-    if number is signal.SIGINT:
+    if number is not signal.SIGKILL:
         assert (process.returncode, err) == (ExitCode.STOPPED, "\narchiver: interrupted\n")
 
 

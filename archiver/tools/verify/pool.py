@@ -27,7 +27,9 @@ class Pool:
         context = multiprocessing.get_context("spawn")  # a fork would copy the caller's threads
         pieces = sum(map(len, cut))
         self._offsets = context.Array("Q", pieces + 1, lock=False)  # per piece; the last one: stop
-        self._pool = ProcessPoolExecutor(min(pieces, (os.cpu_count() or 1)), context, _start_worker, (self._offsets,))
+        workers = min(pieces, (os.cpu_count() or 1))
+        with _without_interrupts():  # multiprocessing's tracker starts here
+            self._pool = ProcessPoolExecutor(workers, context, _start_worker, (self._offsets,))
 
     def run(self) -> Iterator[ReadFile]:
         """Yield the result of each file, in order."""
@@ -81,11 +83,11 @@ class Pool:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block Ctrl+C here and in processes started here: it reaches the whole group, and the parent decides."""
+    """Block Ctrl+C and the end of the terminal here and in processes started here: all get it, the parent decides."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:
