@@ -32,6 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Schema = Mapping[tuple[str, str], str]  # the SQL of each object, by type and name
 
+ASKED = "(SELECT ask FROM asks WHERE asks.url = urls.id)"  # what is sent for a URL, in a query of urls
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
 RUN_LOCK = "run"  # the advisory lock of the machines that crawl with a PostgreSQL database
 VERSION = 24  # of schema.sql; development before the first release used 1 to 23

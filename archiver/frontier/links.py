@@ -15,14 +15,14 @@ from typing import Any
 from archiver import url
 from archiver.ask import METHOD, Ask
 from archiver.frontier.connection import Connection
+from archiver.frontier.database import ASKED
 from archiver.model import Claim, Hop, NewUrl
 from archiver.policy.referrer import CODES, POLICIES, after_redirects
 from archiver.policy.scope import is_guess
 from archiver.policy.speculative import is_unnamed
 
-# What is sent for a POST, whose URL says that it is one …
-POSTED = f"CASE WHEN instr(urls.url, '{METHOD}') > 0 THEN (SELECT ask FROM asks WHERE asks.url = urls.id) END"  # noqa: S608
-ASKED = "(SELECT ask FROM asks WHERE asks.url = urls.id)"  # … and for a GET with headers of a script
+# What is sent for a POST, whose URL says that it is one; `ASKED` also finds what is sent with a GET.
+POSTED = f"CASE WHEN instr(urls.url, '{METHOD}') > 0 THEN {ASKED} END"
 SAVE_ASK = """
 INSERT INTO asks (url, ask) SELECT id, CAST(? AS TEXT) FROM urls WHERE url = ? ON CONFLICT (url) DO NOTHING
 """

@@ -22,11 +22,12 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
+from archiver.frontier.database import ASKED
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
 from archiver.tools.verify.findings import VerifyFinding
-from archiver.tools.verify.inventory import BATCH
+from archiver.tools.verify.inventory import BATCH, mark
 from archiver.tools.verify.resources import WarcExtent, resource_findings
 from archiver.url import canonical
 from archiver.warc.records import parse_date
@@ -34,13 +35,13 @@ from archiver.warc.records import parse_date
 _LARGEST_INTEGER = (1 << 63) - 1
 _USUAL_DATE = 64  # characters at most
 
-_CAPTURES = """
+_CAPTURES = f"""
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
            urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit,
-           (SELECT ask FROM asks WHERE asks.url = urls.id)
+           {ASKED}
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
-"""
+"""  # noqa: S608 - a constant
 
 _WITHOUT_CAPTURE = """
     SELECT url FROM urls WHERE state = 'archived' AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id)
@@ -170,7 +171,7 @@ class FrontierCheck:
             yield from self._sizes()
             for row in db.execute(_CAPTURES):
                 yield from self._capture(_Row(*row))
-            self._mark()
+            mark(self._inventory, "captured", self._seen)
             yield from resource_findings(db, self._inventory, self._known())
             for (url,) in db.execute(_WITHOUT_CAPTURE):
                 yield VerifyFinding(
@@ -235,7 +236,7 @@ class FrontierCheck:
             return
         self._seen.append((found[0][0],))
         if len(self._seen) >= BATCH:
-            self._mark()
+            mark(self._inventory, "captured", self._seen)
         response, *others = found
         for field, actual_value, expected_value in row.differences(response, foreign=row.warc in self._adopted):
             message = f"the {field} is {actual_value!r:.200}, but crawl.db says {expected_value!r:.200}"
@@ -260,12 +261,6 @@ class FrontierCheck:
             self._record = next(self._records, None)
         self._passed = stop
         return found
-
-    def _mark(self) -> None:
-        self._inventory.execute("BEGIN")
-        self._inventory.executemany("UPDATE records SET captured = 1 WHERE rowid = ?", self._seen)
-        self._inventory.execute("COMMIT")
-        self._seen.clear()
 
     def _unknown(self) -> Iterator[VerifyFinding]:
         for name, row in self._before.items():

@@ -15,7 +15,7 @@ from archiver import humanize
 from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import VerifyFinding
-from archiver.tools.verify.inventory import BATCH, text
+from archiver.tools.verify.inventory import BATCH, mark, text
 from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, lookup_key, parse_strict_line, variant_url
 from archiver.warc.records import ACCEPT_LANGUAGE
 
@@ -60,7 +60,7 @@ class IndexCheck:
             if not (self._running and isinstance(error, FileNotFoundError)):  # else it was merged into another file
                 yield self._finding("unreadable", error.strerror or str(error), None)
                 return
-        self._mark()
+        mark(self._db, "indexed", self._seen)
 
     def _lines(self) -> Iterator[VerifyFinding]:
         before = b""
@@ -108,7 +108,7 @@ class IndexCheck:
             return
         self._seen.append((found[0],))
         if len(self._seen) >= BATCH:
-            self._mark()
+            mark(self._db, "indexed", self._seen)
         yield from _against_record(line, found)
 
     def _file(self, name: str) -> tuple[int, int] | None:
@@ -126,12 +126,6 @@ class IndexCheck:
             return is_stored(self._path.parent.parent / "archive", PurePath(name).name)
         except OSError:  # such as a name that is too long
             return False
-
-    def _mark(self) -> None:
-        self._db.execute("BEGIN")
-        self._db.executemany("UPDATE records SET indexed = 1 WHERE rowid = ?", self._seen)
-        self._db.execute("COMMIT")
-        self._seen.clear()
 
 
 def unindexed_findings(

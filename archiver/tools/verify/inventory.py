@@ -100,6 +100,14 @@ class InventoryWriter:
         self._rows.clear()
 
 
+def mark(db: sqlite3.Connection, column: str, rows: list[tuple[int]]) -> None:
+    """Set *column* of these *rows* of the inventory *db*, and empty the list."""
+    db.execute("BEGIN")
+    db.executemany(f"UPDATE records SET {column} = 1 WHERE rowid = ?", rows)  # noqa: S608 - one of two names
+    db.execute("COMMIT")
+    rows.clear()
+
+
 @lru_cache(maxsize=64)
 def _essence(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()

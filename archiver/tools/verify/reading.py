@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from archiver.storage import OPEN
@@ -63,7 +64,11 @@ def _starts(path: Path, size: int) -> Iterator[int]:
 def _one_by_one(jobs: Sequence[ReadJob], sizes: Sequence[int], progress: Progress) -> Iterator[ReadFile]:
     done = 0
     for number, job in enumerate(jobs):
-        outcome = check_file(job, lambda at, done=done, number=number: progress(done + at, number))  # type: ignore[misc]
+        outcome = check_file(job, partial(_report, progress, done, number))
         yield ReadFile(((job.inventory, outcome),), file_sum(job.path, lambda _: None) if job.summed else "")
         done += sizes[number]
         progress(done, number + 1)
+
+
+def _report(progress: Progress, done: int, files: int, at: int) -> None:
+    progress(done + at, files)
