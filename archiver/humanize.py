@@ -1,6 +1,8 @@
 """Format sizes, durations, dates and counts for people, and make text from the network safe for a terminal. Pure."""
 
+import json
 from datetime import UTC, datetime
+from typing import Any
 
 
 def printable(text: str, width: int = 200) -> str:
@@ -13,6 +15,23 @@ def printable(text: str, width: int = 200) -> str:
 
 def _escaped(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
+def json_text(value: Any, indent: str = "") -> str:
+    """Return *value* as JSON with a line for each part, but one for parts without parts of their own.
+
+    Python indents JSON in its own code, which takes ten times as long.
+    """
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if not any(isinstance(part, dict | list | tuple) and part for part in parts):
+        return json.dumps(value, ensure_ascii=False)
+    inner = f",\n{indent}  "
+    if isinstance(value, dict):
+        lines = [
+            f"{json.dumps(str(name), ensure_ascii=False)}: {json_text(part, inner[2:])}" for name, part in value.items()
+        ]
+        return f"{{{inner[1:]}{inner.join(lines)}\n{indent}}}"
+    return f"[{inner[1:]}{inner.join(json_text(part, inner[2:]) for part in parts)}\n{indent}]"
 
 
 def volume(size: int) -> str:
@@ -62,3 +81,13 @@ def duration(seconds: float) -> str:
         return f"{minutes}:{rest:02}"
     days, hours = divmod(hours, 24)
     return f"{days} d {hours}:{minutes:02}:{rest:02}" if days else f"{hours}:{minutes:02}:{rest:02}"
+
+
+LONGEST_EXAMPLE = 60  # characters
+
+
+def shortened(url: str) -> str:
+    """Return *url* for an example in a sentence: without its middle if it is long."""
+    whole = printable(url, 2 * len(url) + LONGEST_EXAMPLE)
+    half = LONGEST_EXAMPLE // 2
+    return whole if len(whole) <= LONGEST_EXAMPLE else f"{whole[: half - 1]}…{whole[-half:]}"

@@ -1,7 +1,4 @@
-"""The frozen values of a URL's way through a crawl, one for each stage, holding only what is known by then.
-
-`Link` (found) → `Claim` (may be fetched) → `Exchange` (bytes) → `Capture` (their place) → `Settlement` (the commit).
-"""
+"""The frozen values of a URL's way: `Link` (found) → `Claim` → `Exchange` (bytes) → `Capture` → `Settlement`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +18,7 @@ class ExitCode(IntEnum):
     STOPPED = 4  # stopped by a signal or an order; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but no seed gave a usable answer (2xx or 3xx)
-    FAULTS = 7  # `verify` or `import` found a fault, or `status --check` a crawl that hangs
+    FAULTS = 7  # `verify` or `import` found a fault, a run a lost WARC file, or `status --check` a crawl that hangs
     TROUBLE = 8  # `--strict`: the crawl is done, but a seed or a page failed, was held or was refused
 
 

@@ -40,6 +40,7 @@ _PLAIN_PATH = re.compile(rf"(/{_TAIL})(?>(?:#[^\ud800-\udfff]*+)?)")
 _LONGEST_ROOT = 200  # characters
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")  # it begins no escape
 _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 
 
@@ -58,7 +59,7 @@ def is_root(text: str) -> bool:
     return len(text) <= _LONGEST_ROOT and _is_root(text)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 14)  # a crawl of ten thousand hosts meets each several times
 def _is_root(text: str) -> bool:
     return text.find("/", 8) == len(text) - 1 and _finish(text, None) == text
 
@@ -115,6 +116,16 @@ def spellings(address: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((address, in_capitals(address), small)))
 
 
+def percents_escaped(address: str) -> str:
+    """Return the canonical *address* with `%25` for percent signs in its path that begin no escape; "" without any.
+
+    Browsers leave these signs as they are. Some servers then answer 400, and have the file under the other URL.
+    """
+    page, mark, query = address.partition("?")
+    escaped = STRAY_PERCENT.sub("%25", page)
+    return f"{escaped}{mark}{query}" if escaped != page else ""
+
+
 def origin(url: str) -> str:
     """Return scheme and authority of a canonical *url*, the key of a host: `https://example.org:8443`."""
     return url[: url.index("/", 8)]
@@ -131,6 +142,11 @@ def host(url: str) -> str:
 def authority(url: str) -> str:
     """Return host and port of a canonical *url*, as in the Host header."""
     return url[url.index("//") + 2 : url.index("/", 8)]
+
+
+def site(url: str) -> str:
+    """Return the host of a canonical *url* without scheme, `www.` and default port."""
+    return authority(url).removeprefix("www.")
 
 
 # The Fetch standard's bad ports (§2.11): servers there speak other protocols, and could misread a request.

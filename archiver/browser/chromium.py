@@ -55,7 +55,7 @@ NAMESPACE = (
 _LOG_LINE = re.compile(
     r"\[[0-9:/.]*(?:VERBOSE[0-9]*|INFO|WARNING|ERROR|FATAL|DFATAL):(?P<source>[^\]]*)\] *(?P<text>.*)"
 )
-_NO_SCREEN = "it finds no screen"
+NO_SCREEN = "it finds no screen"
 _AS_ROOT = (
     "it does not run as root; run archiver as another user, or add --no-sandbox to the command of --browser, which "
     "leaves this machine without that protection"
@@ -66,9 +66,9 @@ _NO_SANDBOX = (
 _CAUSES = {  # of an end at the start, by words that Chromium logs
     "Running as root without --no-sandbox": _AS_ROOT,
     "No usable sandbox": _NO_SANDBOX,
-    "Missing X server": _NO_SCREEN,
-    "Unable to open X display": _NO_SCREEN,
-    "The platform failed to initialize": _NO_SCREEN,
+    "Missing X server": NO_SCREEN,
+    "Unable to open X display": NO_SCREEN,
+    "The platform failed to initialize": NO_SCREEN,
 }
 NO_BUS = {"DBUS_SESSION_BUS_ADDRESS": "disabled:", "DBUS_SYSTEM_BUS_ADDRESS": "disabled:"}
 

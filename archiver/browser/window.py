@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from archiver.browser.chromium import Chromium
+from archiver.browser.chromium import NO_SCREEN, Chromium
 from archiver.errors import ConfigError
 
 INTERVAL = 0.5  # seconds between two questions for the cookies: the window may close at any time
 MAX_MESSAGE = 64 << 20  # bytes of one answer
-ELSEWHERE = "; if this machine has no screen, log in on another one and bring its cookies with --load-cookies"
+ELSEWHERE = "; log in on a machine that has one, and bring its cookies with --load-cookies"
 
 
 class BrowserWindow:
@@ -61,7 +61,8 @@ class BrowserWindow:
                 has_page = any(each["type"] == "page" for each in self._answer(windows)["targetInfos"])
             except _GoneError:
                 if not had_page:
-                    raise ConfigError(f"the browser did not start: {self._browser.last_error()}{ELSEWHERE}") from None
+                    why = self._browser.last_error()
+                    raise ConfigError(f"the browser did not start: {why}{ELSEWHERE * (why == NO_SCREEN)}") from None
                 return
             yield found
             if had_page and not has_page:

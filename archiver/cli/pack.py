@@ -215,7 +215,7 @@ def _print_summary(directory: Path, contents: "PackContents", made: Sequence["Pa
         for damage in each.damage:
             say(f"{damage}; its bytes are packed as they are")
         if each.damage:
-            say(f"to list all damage: archiver verify {directory}")
+            say(f"to list all damage: archiver verify {quote(str(directory))}")
         if each.without_text:
             say(f"{each.path}: {humanize.count(each.without_text, 'page')} listed without text, for lack of space")
         if split is not None and each.size > split:

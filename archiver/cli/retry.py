@@ -188,7 +188,7 @@ COMMAND = define_command(
             help="Only URLs that failed in this way. Repeatable.",
         ),
         click.Option(["--blocked"], is_flag=True, help="Only URLs whose last answer was a challenge or block page."),
-        click.Option(["--truncated"], is_flag=True, help="Only URLs whose last answer was incomplete."),
+        click.Option(["--truncated"], is_flag=True, help="Only URLs with an incomplete or undecodable answer."),
     ],
     ("archiver retry collections/example.org", "all that failed or were excluded"),
     ("archiver retry collections/example.org --status 5xx,429", "URLs that the server was too busy to answer"),

@@ -329,7 +329,7 @@ def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResu
     with totals.open_totals(directory) as db:
         named = NamedCrawl.in_directory(directory)
         run = report.FinishedRun(last.elapsed, last.visits, last.received)
-        found = report.read_summary(db, ended.reason, run, named.quotas(db))
+        found = report.summary_of(named, db, ended.reason, run)
         found = files.write_reports(named, db, found, Layout(directory).reports, time.time())
         needs_login = totals.needs_login(db)
     try:
@@ -339,22 +339,24 @@ def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResu
         if verbosity > SILENT:
             show(list(_closing_lines(directory, ended.code, last.visits, found, needs_login=needs_login)))
     strictly = settings.limits.strict and ended.code is ExitCode.DONE and found.verdict.trouble
-    return ExitCode.TROUBLE if strictly else ended.code
+    if strictly:
+        return ExitCode.TROUBLE
+    return ExitCode.FAULTS if ended.code is ExitCode.DONE and found.verdict.lost.names else ended.code
 
 
 def _closing_lines(
     directory: Path, code: ExitCode, visits: int, found: "Summary", *, needs_login: bool
 ) -> Iterator[str]:
     """Yield the summary, where the report is, the verdict, and what to do next."""
-    from archiver.tools.report import files, report, verdict
+    from archiver.tools.report import files, findings, report, verdict
 
-    view = verdict.FindingStyle(
+    view = findings.FindingStyle(
         quote(printable(str(directory), LONGEST_ADDRESS)), width(), without=("waiting",), colours=colours(sys.stderr)
     )
     yield from report.summary_facts(found)
     page = (Layout(directory).reports / files.PAGE).absolute().as_uri()
     yield f"{'report':<9} {printable(page, LONGEST_ADDRESS)}"
-    yield from verdict.lines(found.verdict, view)
+    yield from findings.lines(found.verdict.findings, view)
     steps = [*NEXT_STEPS.get(code, ())]
     if code is ExitCode.DONE and not visits:
         steps.insert(0, CRAWL_AGAIN)
@@ -363,7 +365,7 @@ def _closing_lines(
     if needs_login:
         steps.insert(0, LOGIN)
     for number, (command, meaning) in enumerate(steps):
-        yield verdict.command(command, meaning, view, "next" if number == 0 else "")
+        yield findings.command(command, meaning, view, "next" if number == 0 else "")
 
 
 def _write_metadata_warc(directory: Path, settings: Settings) -> None:

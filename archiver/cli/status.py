@@ -29,9 +29,9 @@ from archiver.frontier.totals import HostAccount
 from archiver.humanize import count, duration, iso, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import verdict
-from archiver.tools.report.report import Summary, read_summary, summary_json, summary_lines, work_left
+from archiver.tools.report.findings import FindingStyle, command
+from archiver.tools.report.report import Summary, summary_json, summary_lines, summary_of, work_left
 from archiver.tools.report.seed_problems import seed_label
-from archiver.tools.report.verdict import FindingStyle
 
 HOSTS_SHOWN = 15
 HOSTS_IN_JSON = 1000
@@ -79,7 +79,7 @@ def status(place: Path | str, *, as_json: bool, check: bool) -> ExitCode:
     with crawl.read() as db:
         works = crawl.holder(db)
         quotas = crawl.quotas(db)
-        found = replace(_described(read_summary(db, quotas=quotas), crawl, db), recording=crawl.is_recording)
+        found = replace(_described(summary_of(crawl, db), crawl, db), recording=crawl.is_recording)
         standing = CrawlStatus(
             now,
             works,
@@ -192,7 +192,7 @@ def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
         address, stored, left = standing.store
         yield f"{'stored':<9} {count(stored, 'file')} in {printable(address, LONGEST)}, {left} not sent yet"
         if left and not standing.holder:
-            yield verdict.command("archiver store send DIR", "send the rest", view, "")
+            yield command("archiver store send DIR", "send the rest", view, "")
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"
         waiting = "" if view.past else f"{host.waiting} waiting, "

@@ -144,7 +144,7 @@ COMMAND = define_command(
             help="Only images, styles and scripts that archived pages need but that are not archived.",
         ),
         click.Option(["--blocked"], is_flag=True, help="Only URLs whose last answer is a challenge or block page."),
-        click.Option(["--truncated"], is_flag=True, help="Only URLs whose last answer is incomplete."),
+        click.Option(["--truncated"], is_flag=True, help="Only URLs with an incomplete or undecodable answer."),
         host_option(several=False),
         click.Option(["--why"], is_flag=True, help="Add a tab, the state and its reason to each line."),
         json_option(EACH_LINE),

@@ -240,7 +240,9 @@ class EarlierCrawls:
         newest = None
         for past in self._pasts:
             with self._lock:
-                found = past.captures(address, MOST_CAPTURES)
+                found, outcome = past.captures(address, MOST_CAPTURES), past.outcome(address)
+            if outcome is not None and outcome.is_undecodable:
+                continue  # a 304 would keep the damaged body
             for taken in found:
                 if taken.truncated or taken.meant != OK:
                     continue

@@ -6,6 +6,7 @@ and WARC files, crawl.log and earlier crawls are out of reach.
 The crawls of a collection are named by their number, 1 for the oldest, or by a date.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -27,9 +28,33 @@ from archiver.frontier import machines, totals
 from archiver.frontier.address import SharedFrontier, address_of, check_driver
 from archiver.frontier.captures import file_names, first_capture
 from archiver.frontier.connection import Reader
-from archiver.humanize import count
+from archiver.humanize import count, plural
 from archiver.policy.quotas import NO_QUOTAS, Quotas
 from archiver.storage import DRAFT
+
+CAPTURES_IN = "SELECT count(*) FROM captures WHERE warc IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class LostFiles:
+    """WARC files of a crawl that are missing, or shorter than they were."""
+
+    names: tuple[str, ...] = ()
+    captures: int = 0  # that they held
+
+    @property
+    def words(self) -> str:
+        """How many they are."""
+        files = count(len(self.names), "WARC file")
+        return f"{files} with {count(self.captures, 'capture')} {plural(len(self.names), 'is', 'are')} missing or cut"
+
+    @property
+    def example(self) -> str:
+        """The same, with an example."""
+        return f"{self.words}, such as {self.names[0]}"
+
+
+NOTHING_LOST = LostFiles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +150,30 @@ class NamedCrawl:
             return Quotas(SettingsByHost(self.settings(db)))
         except ConfigError:
             return NO_QUOTAS
+
+    def lost(self, db: Reader) -> LostFiles:
+        """Return which finished WARC files of the newest crawl of a directory, with the database *db*, are not whole.
+
+        Files that were moved to a store are not lost. Of several machines, each has its own files.
+        """
+        if self.layout is None or self.address or self.collection is not None:
+            return NOTHING_LOST
+        from archiver.collection.store import StoredFiles  # noqa: PLC0415 - of no use to most commands
+
+        stored = {each.key.removeprefix("archive/") for each in StoredFiles(self.layout).absent()}
+        files = db.execute("SELECT id, name, committed FROM warcs WHERE closed = 1 ORDER BY id").fetchall()
+        lost = {row: name for row, name, size in files if name not in stored and self._size(name) < size}
+        if not lost:
+            return NOTHING_LOST
+        (captures,) = db.execute(CAPTURES_IN, (json.dumps(list(lost)),)).fetchone()
+        return LostFiles(tuple(lost.values()), captures)
+
+    def _size(self, name: str) -> int:
+        assert self.layout is not None
+        try:
+            return (self.layout.archive / name).stat().st_size
+        except OSError:
+            return -1
 
     def holder(self, db: Reader) -> Holder | None:
         """Return the process that runs the crawl with the database *db*, which may be unknown; None if none does."""

@@ -11,7 +11,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from archiver.config.host_rules import KEYS, HostRule, from_text
+from archiver.config.option_types import words_of
 from archiver.config.politeness_settings import HOSTS
+from archiver.config.presets import WITHOUT
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.errors import ConfigError
 
@@ -61,10 +63,22 @@ def with_live_values(settings: Settings, given: Iterable[str]) -> Settings:
 
 
 def with_exclude(settings: Settings, regex: str, *, undo: bool) -> Settings:
-    """Return *settings* with the pattern *regex* among those that exclude URLs; with *undo*, without it."""
+    """Return *settings* with the pattern *regex* among those that exclude URLs; with *undo*, without it.
+
+    `--without=NAME` in its place is an exclude list.
+    """
+    if regex.startswith(WITHOUT):
+        name = regex.removeprefix(WITHOUT)
+        others = tuple(one for one in lists_left_out(settings) if one != name)
+        return replace(settings, scope=replace(settings.scope, without=others if undo else (*others, name)))
     known = settings.scope.exclude
     kept = tuple(one for one in known if one != regex) if undo else tuple(dict.fromkeys((*known, regex)))
     return replace(settings, scope=replace(settings.scope, exclude=kept))
+
+
+def lists_left_out(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the exclude lists of *settings*."""
+    return tuple(dict.fromkeys(words_of(settings.scope.without)))
 
 
 def with_include(settings: Settings, regex: str, *, undo: bool) -> Settings:

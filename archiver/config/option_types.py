@@ -10,7 +10,7 @@ gets a shorter timeout, so that a page with many such URLs is not held up.
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -36,6 +36,11 @@ class Rate:
 def _plain(number: float) -> str:
     """Return *number* with all digits, but without a trailing `.0`."""
     return str(int(number)) if number.is_integer() else repr(number)
+
+
+def words_of(lists: Iterable[str]) -> Iterator[str]:
+    """Return the words of *lists*, which separate them with commas."""
+    return (word for words in lists for word in words.split(","))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,13 @@ class ExcludeSet:
     why: str
     entries: tuple[ExcludeRule, ...]
 
+    def hits(self, address: str) -> bool:
+        """Return whether *address* is on the list."""
+        lower = address.lower()
+        return any(entry.hits(address, lower) for entry in self.entries)
+
+
+WITHOUT = "--without="  # begins the name of a list where else a regular expression excludes URLs
 
 _HOST = r"^https?://(?:[^/?#]*\.)?"
 
@@ -109,14 +116,50 @@ SETS = {
             ExcludeRule(
                 "special",
                 r"[/=:]Special(?::|%3A)(?:RecentChanges|WhatLinksHere|Log|UserLogin|CreateAccount|Contributions"
-                r"|MovePage|Upload|Book|Export|MobileDiff|EmailUser|Block|Undelete)",
+                r"|MovePage|Upload|Book|Export|MobileDiff|EmailUser|Block|Undelete"
+                r"|AllMessages|CiteThisPage|PasswordReset)",
                 "MediaWiki: endless reports",
+            ),
+            ExcludeRule("returnto=", r"[?&]returnto=", "MediaWiki: logins, in all languages"),
+            ExcludeRule(
+                "hide",
+                r"[?&]hide(?:minor|bots|anons|liu|patrolled|myself|redirs|links|trans|images)=[01](?:&|$)",
+                "MediaWiki: reports with other options",
             ),
             ExcludeRule(
                 "do=", r"[?&]do=(?:edit|diff|revisions|backlink|login|media|recent|register|export_\w+)\b", "DokuWiki"
             ),
+            ExcludeRule("rev=", r"[?&]rev=1\d{9}(?:&|$)", "DokuWiki: older versions"),
+            ExcludeRule("idx=", r"[?&]id=[^&]*&idx=", "DokuWiki: the list of pages, for each page"),
             ExcludeRule("?action=", r"\?action=(?:AttachFile&do=|diff|raw|print|LikePages|LocalSiteMap)", "MoinMoin"),
             ExcludeRule("/bin/", r"/bin/(?:edit|rdiff|oops|attach|rename|manage)/", "TWiki and Foswiki"),
+        ),
+    ),
+    "repositories": ExcludeSet(
+        "Each file again for each change, its lines by author, and differences. Changes and current files stay.",
+        (
+            ExcludeRule(
+                "a=",
+                r"[?&;]a=(?:blame|blame_incremental|blobdiff|blobdiff_plain|commitdiff_plain|history|patch|patches|search"
+                r"|snapshot)(?:[&;]|$)",
+                "gitweb: lines by author, differences, changes of each file",
+            ),
+            ExcludeRule("=", r"[?&;]a=(?:rss|atom|log|shortlog)[&;](?:.*[&;])?[fh]=", "gitweb: the same for each file"),
+            ExcludeRule(
+                "id=", r"/(?:blame|diff|log|plain|rawdiff|tree)/[^?]*\?(?:.*&)?id=[0-9a-f]{40}", "cgit: at each change"
+            ),
+            ExcludeRule("id2=", r"[?&]id2=[0-9a-f]{40}", "cgit: differences"),
+            ExcludeRule("h=", r"/(?:atom|blame|diff|log|stats)/[^?]*\?(?:.*&)?h=", "cgit: the same for each branch"),
+            ExcludeRule("r1=", r"[?&;]r1=[0-9.]+[&;](?:.*[&;])?r2=", "ViewVC: differences"),
+            ExcludeRule("annotate=", r"[?&;]annotate=", "ViewVC and Trac: lines by author"),
+            ExcludeRule("pathrev=", r"[?&;]pathrev=", "ViewVC: each file at each change"),
+            ExcludeRule("/changeset?", r"/changeset\?(?:.*&)?old=", "Trac: differences"),
+            ExcludeRule(
+                "/",
+                r"/(?:annotate|comparison|diff|filelog|log)/[0-9a-f]{12}/",
+                "hgweb: each file at each change",
+            ),
+            ExcludeRule("revcount=", r"[?&]revcount=\d", "hgweb: longer and shorter lists"),
         ),
     ),
     "forums": ExcludeSet(

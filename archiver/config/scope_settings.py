@@ -136,7 +136,8 @@ class ScopeSettings:
     probe: str = setting(
         "on",
         choice("on", "off"),
-        "Request /sitemap.xml, /sitemap_index.xml and /favicon.ico of each site once, unless the site names its own.",
+        "Request /sitemap.xml, /sitemap_index.xml and /favicon.ico of each site once, and sitemap.xml in the folder of "
+        "a seed, unless the site names its own.",
     )
     max_redirects: int = setting(10, NUMBER, "Follow at most N redirects in a row.")
     redirects: str = setting(

@@ -27,7 +27,8 @@ from archiver.crawl.recrawl import adjusted, conclude_left_out
 from archiver.crawl.rules import CurrentRules
 from archiver.crawl.visit import Visited, conclude, conclude_failure, conclude_unasked
 from archiver.errors import ROBOTS_PRECLUDED, Failure
-from archiver.extract.exchange import LargeDocumentError, read_links, with_coding_fault
+from archiver.extract.coding_fault import with_coding_fault
+from archiver.extract.exchange import LargeDocumentError, read_links
 from archiver.humanize import volume
 from archiver.model import Event, FileState, Links, Profile, Resource, Settlement
 
@@ -197,21 +198,22 @@ class BatchWriter:
         slow: list[SlowVisit] = []
         seconds: list[float] = []
         taken = links = 0
-        for visited in batch:
-            if links >= MOST_LINKS:
-                break
-            taken += 1
-            began = self._clock.now()
-            try:
-                settlement, deposit = self._judge(visited, began)
-            except _SlowError as error:
-                slow.append(error.slow)
-                continue
-            if deposit is not None:
-                deposits[len(settlements)] = deposit
-                links += len(deposit.links.links)
-            settlements.append(settlement)
-            seconds.append(self._clock.now() - began)
+        with self._read.marking(each.claim.url for each in batch if each.links is None):
+            for visited in batch:
+                if links >= MOST_LINKS:
+                    break
+                taken += 1
+                began = self._clock.now()
+                try:
+                    settlement, deposit = self._judge(visited, began)
+                except _SlowError as error:
+                    slow.append(error.slow)
+                    continue
+                if deposit is not None:
+                    deposits[len(settlements)] = deposit
+                    links += len(deposit.links.links)
+                settlements.append(settlement)
+                seconds.append(self._clock.now() - began)
         receipt = self._archive.append(tuple(deposits.values()))
         for (place, deposit), capture in zip(deposits.items(), receipt.captures, strict=True):
             settlements[place] = settlements[place]._replace(capture=capture)
@@ -232,7 +234,9 @@ class BatchWriter:
             deposit = PendingVisit(claim, exchange, links, upload=visited.upload)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
-            settlement = conclude(rules, claim, exchange, links, now)._replace(cookies=visited.cookies)
+            settlement = conclude(rules, claim, exchange, links, now)
+            if visited.cookies:
+                settlement = settlement._replace(cookies=visited.cookies)
             return self._adjusted(settlement, links), deposit
         if visited.error is not None:
             return conclude_failure(rules, visited, now), None

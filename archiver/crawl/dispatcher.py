@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from archiver.config.settings import SettingsByHost
-from archiver.crawl.host_health import BlockedHosts, HostHealth
+from archiver.crawl.host_health import BlockedHosts, HostHealth, report_wait
 from archiver.crawl.leases import Leases
 from archiver.crawl.login.logins import Logins
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts
@@ -22,7 +22,7 @@ from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWi
 from archiver.model import Claim, Event, Robots, Settlement
 from archiver.policy.leased_host import LeasedHost, RobotsAnswer
 from archiver.policy.quotas import HeldBack, Quotas
-from archiver.policy.robots import Rules, product_token
+from archiver.policy.robots import NO_RULES, Rules, product_token
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
 
@@ -150,6 +150,7 @@ class Dispatcher:
         for each in settlements:
             host = self._schedule.find(each.claim.host)
             if host is not None:
+                report_wait(host.key, each.settled, each.not_before)
                 host.wait(each.not_before)
                 self._schedule.settled(host.id, each.claim.id)
                 if each.event in AGAIN or each.claim.language or host.short_window:
@@ -389,7 +390,8 @@ def _forbids(host: LeasedHost, claim: Claim) -> str:
 def _unreachable(robots: Robots) -> FetchError:
     """Return why a host may not be asked for anything (RFC 9309 §2.3.1.4)."""
     if robots.status:
-        reason = f"robots.txt answered {robots.status} until --robots-patience was over, so nothing may be fetched"
+        said = f"answered {robots.status}" if robots.status != NO_RULES else "answered 429 or 503, or was cut short,"
+        reason = f"robots.txt {said} until --robots-patience was over, so nothing may be fetched"
         return FetchError(Failure.ROBOTS, reason)
     word, _, reason = robots.body.decode("utf-8", "replace").partition(": ")
     known = word in {failure.value for failure in Failure}

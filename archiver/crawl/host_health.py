@@ -40,6 +40,8 @@ SEEK_EVERY = 1.0  # seconds between two looks if it is time to do so
 
 NEVER = float("inf")
 
+LONG_WAIT = 300.0  # seconds: a person should hear of a longer wait of one host
+
 log = logging.getLogger(__name__)
 
 
@@ -291,12 +293,17 @@ class BlockedHosts:
     async def committed(self, settlements: Sequence[Settlement]) -> bool:
         """Take in a committed batch; return True if URLs have changed their states because of it."""
         changed = False
+        late: dict[int, RefusalCase] = {}  # hosts that were paused before these answers came
         for each in settlements:
             host = self._schedule.find(each.claim.host)
             if host is None:
                 continue
             host.memory.new_refusals = 0
-            if each.capture is None or each.claim.priority < 0 or host.memory.paused:
+            if each.capture is None or each.claim.priority < 0:
+                continue
+            if host.memory.paused:
+                if host.memory.refusals is not None and each.status in block_pages.REFUSING:
+                    late[host.id] = host.memory.refusals
                 continue
             if is_guess(each.claim.path) and (each.sign is None or each.sign.grade is not Grade.CERTAIN):
                 continue  # many servers answer 403 where there is nothing
@@ -305,6 +312,8 @@ class BlockedHosts:
             case = _case(host, each)
             if case is not None:
                 changed |= await self._add(host, case, each)
+        for row, case in late.items():
+            await self._frontier.pause(row, case.since, case.asked)
         return changed
 
     async def _add(self, host: LeasedHost, case: RefusalCase, each: Settlement) -> bool:
@@ -313,10 +322,13 @@ class BlockedHosts:
         again = case.asked is not None and case.asked[0] == each.claim.id
         answer = HostAnswer(each.status, each.sign, capture.payload_digest, each.settled, asked_again=again)
         refused = block_pages.is_refusal(case.record, answer)
+        if not refused and not again and case.record.row and capture.timestamp / 1e6 < case.since:
+            return False  # it was asked for before the refusals began, so it does not end them
         if refused and not case.record.row:
             case.since = case.since if case.record.wary else capture.timestamp / 1e6
             case.statuses = Counter()
         if refused:
+            case.since = min(case.since, capture.timestamp / 1e6)  # answers come in another order than requests
             case.statuses[each.status] += 1
             case.sign = each.blocked or case.sign
         before = case.record
@@ -366,6 +378,17 @@ class BlockedHosts:
             statuses,
             case.statuses.total(),
             by,
+        )
+
+
+def report_wait(key: str, now: float, until: float) -> None:
+    """Say that the host *key* asks us to wait *until* then, if that is long."""
+    if until - now >= LONG_WAIT:
+        log.warning(
+            "%s asks us to wait until %s (Retry-After); other hosts go on, and if you stop now, archiver resume goes "
+            "on later",
+            printable(key),
+            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(until)),
         )
 
 

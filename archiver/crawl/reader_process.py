@@ -3,8 +3,8 @@
 The readers in `extract` are meant to be linear. This process is the defence against cases their authors did not think
 of. The kernel ends it when it has used its processor time for one document, or too much memory. The crawl goes on: the
 page is stored, and its links are noted as unread. Small documents are read at once in the caller's thread, for below
-`NEAR` even a quadratic reader takes only seconds. Meanwhile a `Mark` names the document. If this process is killed
-then, the next run reads that document in the separate process.
+`NEAR` even a quadratic reader takes only seconds. Meanwhile a `Mark` names the documents of the batch. If this process
+is killed then, the next run reads those documents in the separate process.
 
 This module is also the program of that process: see `serve`.
 """
@@ -17,8 +17,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,7 +47,7 @@ serve(memory)
 """
 MARK = "reading-{}"  # the name of a mark; each writer has one
 MOST_MARKS = 1000
-_LONGEST_MARK = 4096
+_LONGEST_MARK = 1 << 20
 _READY = b"r"
 
 T = TypeVar("T")
@@ -56,22 +56,26 @@ log = logging.getLogger(__name__)
 
 
 class Mark:
-    """A file with the URL of the document being read, for the next run in case that document kills this process.
+    """A file with the URLs of the documents being read, for the next run in case one of them kills this process.
 
-    Writing it costs two microseconds. It is not synced, because a document may stop a process but not the machine.
+    A batch is written at once: with each write, this thread gives the interpreter to others, and the wait for it costs
+    many times as much as the write. It is not synced, because a document may stop a process but not the machine.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = -1
+        self._length = 0  # bytes that are not blank
         with suppress(OSError):  # on a full disk there is none
             path.unlink(missing_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
-    def set(self, address: str) -> None:
-        """Note that the document of *address* is being read; "": none."""
+    def set(self, *addresses: str) -> None:
+        """Note that the documents of these *addresses* are being read, and no others."""
+        lines = "\n".join(addresses).encode("utf-8", "replace")[:_LONGEST_MARK]
         with suppress(OSError):
-            os.pwrite(self._file, address.encode("utf-8", "replace")[:_LONGEST_MARK].ljust(_LONGEST_MARK), 0)
+            os.pwrite(self._file, lines.ljust(self._length), 0)
+        self._length = len(lines)
 
     def remove(self) -> None:
         """Remove the file, because nothing is read any more."""
@@ -86,7 +90,7 @@ def suspects(folder: Path) -> frozenset[str]:
     found: set[str] = set()
     for path in sorted(folder.glob(MARK.format("*")))[:MOST_MARKS]:
         with suppress(OSError, ArchiveError), open_file(path) as file:
-            found.add(file.read(_LONGEST_MARK).decode("utf-8", "replace").strip())
+            found.update(map(str.strip, file.read(_LONGEST_MARK).decode("utf-8", "replace").split("\n")))
     return frozenset(found - {""})
 
 
@@ -120,14 +124,14 @@ class ReaderProcess:
     def __call__(self, document: Document) -> Links:
         """Return the links of *document* within a bounded time, whatever it holds."""
         if len(document.body) <= self._near and document.url not in self._suspected:
-            return self._at_once(document)
+            return self._links(document)
         if not extract.readable(document):
             return Links()
         if 0 < self._most < len(document.body):
             raise LargeDocumentError(len(document.body))
         process = self._running()
         if process is None:
-            return self._at_once(document)
+            return self._links(document)
         links, why = self._asked(process, self._links, document)
         if why:
             log.warning("the links of %s are not read: %s", document.url, why)
@@ -166,14 +170,16 @@ class ReaderProcess:
             return f"it took more than {seconds:.3g} s"
         return f"it ended the reading process ({ended})"
 
-    def _at_once(self, document: Document) -> Links:
-        if self._mark is None:
-            return self._links(document)
-        self._mark.set(document.url)
+    @contextmanager
+    def marking(self, addresses: Iterable[str]) -> Iterator[None]:
+        """Name the documents of *addresses* in the mark while the block reads them."""
+        if self._mark is not None:
+            self._mark.set(*addresses)
         try:
-            return self._links(document)
+            yield
         finally:
-            self._mark.set("")
+            if self._mark is not None:
+                self._mark.set()
 
     def close(self) -> None:
         """End the process, and remove the mark. The process can be begun again."""

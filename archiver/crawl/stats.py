@@ -144,7 +144,7 @@ def waited_for(hosts: Iterable[HostLine]) -> str:
     first = min(ours, key=lambda line: line.wait, default=None)
     if first is None:
         return ""
-    reason = f"{first.why} of {first.key}" if first.why else first.key
+    reason = f"{first.why.removeprefix('asleep, ')} of {first.key}" if first.why else first.key
     return f"{reason}, {duration(first.wait)}" if first.wait > 0 else reason
 
 

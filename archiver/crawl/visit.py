@@ -11,8 +11,19 @@ from operator import itemgetter
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
 from archiver.crawl.login.authentication import AUTHENTICATING
-from archiver.crawl.visit_rules import ERRORS, LATER, VisitRules, judged, judged_first, placed, year_of
+from archiver.crawl.visit_rules import (
+    ERRORS,
+    LATER,
+    VisitRules,
+    is_there,
+    judged,
+    judged_first,
+    placed,
+    redirect_note,
+    year_of,
+)
 from archiver.errors import Failure, FetchError
+from archiver.extract.coding_fault import has_cut_coding
 from archiver.extract.exchange import (
     PAGES,
     UNREAD,
@@ -23,7 +34,7 @@ from archiver.extract.exchange import (
     referrer_policy,
     robots_answer,
 )
-from archiver.extract.references import policy_in, refreshes_itself
+from archiver.extract.references import policy_in, redirect_target, refreshes_itself
 from archiver.http.body import unread_reason
 from archiver.model import (
     Block,
@@ -34,7 +45,6 @@ from archiver.model import (
     Framing,
     Grade,
     Hop,
-    Link,
     Links,
     NewUrl,
     PatternTally,
@@ -45,9 +55,9 @@ from archiver.model import (
     Truncation,
 )
 from archiver.policy import block_pages, referrer, retry
-from archiver.policy.scope import HOOK, OUTSIDE, Scope, is_guess
-from archiver.policy.seed_scopes import Scopes, remember
-from archiver.policy.speculative import ICON, Probes, is_unnamed
+from archiver.policy.scope import HOOK, is_guess
+from archiver.policy.seed_scopes import remember
+from archiver.policy.speculative import FAULTY_SITEMAP, ICON, Probes, is_unnamed
 from archiver.policy.traps import PageEvidence
 from archiver.policy.unlisted import is_unlisted
 
@@ -89,19 +99,21 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     notes = _notes(exchange, links, result.note)
     new = result.event is Event.CAPTURE and not claim.language  # a variant is no evidence of anything more
     tallies = _brought(rules, claim, exchange, links) if new else ()  # before its links
+    redirect, sign = "", _sign(claim, exchange, links)
+    blocked = sign if sign is not None and sign.grade > Grade.HINT else None
+    if exchange.framing.status >= ERRORS and (blocked or event is Event.RETRY):
+        links = replace(links, links=())  # of the error page of a seed
     policy = referrer_policy(claim, exchange.framing, links)
     found, refused, hook_failed = judged_links(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
     notes.append(hook_failed)
-    redirect = ""
-    if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
+    if redirect_target(links):
         redirect = found[0].url if found else ""
-        notes.append(_redirect_note(rules.scope, claim, links.links[0], found[0] if found else refused[0]))
+        notes.append(redirect_note(rules.scope, claim, links.links[0], found[0] if found else refused[0]))
     elif new and refreshes_itself(claim.url, links):
         redirect = claim.url
-    if claim.url in map(_ADDRESS, found):
-        found = [new for new in found if new.url != claim.url]
+    found = [new for new in found if new.url != claim.url]
     if not claim.language:
-        tallies += _guessed(rules, claim, result.event, there=_is_there(claim, exchange), page=links.page)
+        tallies += _guessed(rules, claim, result.event, there=is_there(claim, exchange.framing), page=links.page)
     if rules.probes is not None and new:
         unnamed, learned = _unnamed(rules, rules.probes, claim, exchange.framing, links)
         named = set(map(_ADDRESS, found)) if unnamed else set()
@@ -111,8 +123,6 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         failed = exchange.framing.status >= ERRORS and event is not Event.RETRY
         notes = [f"{claim.language}: status {exchange.framing.status}"] if failed else []
         redirect = ""
-    sign = _sign(claim, exchange, links)
-    answer = robots_answer(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
         claim=claim,
         event=event,
@@ -122,10 +132,10 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         not_before=result.not_before,
         found=tuple(found),
         refused=tuple(refused),
-        robots=answer,
+        robots=robots_answer(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None,
         settled=now,
         duration=exchange.duration,
-        annotations=(*_annotations(claim, exchange, links), *_blocked(sign)),
+        annotations=_annotations(claim, exchange, links, blocked),
         tallies=tallies,
         redirect=redirect,
         sign=sign,
@@ -135,7 +145,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
 
 
 def _notes(exchange: Exchange, links: Links, first: str) -> list[str]:
-    told = UNREAD in links.note or HOOK_FAILED in links.note
+    told = UNREAD in links.note or HOOK_FAILED in links.note or FAULTY_SITEMAP in links.note
     notes = [first, unread_reason(exchange.notes), links.note if told else ""]
     return [*notes, "robots.txt would have forbidden it" if ROBOTS_EXCLUDED in exchange.notes else ""]
 
@@ -160,7 +170,8 @@ def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
         return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, own.patience, now)
     if OTHER_VERSION in exchange.notes and claim.tries < max(own.retries, 1):
         return retry.RetryDecision(Event.RETRY, "not modified, but of another version", now + retry.pause(claim.tries))
-    return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, own.retries, now)
+    cut, is_damaged = exchange.truncated, has_cut_coding(exchange)
+    return retry.after_answer(exchange.framing, cut, claim.tries, own.retries, now, is_damaged=is_damaged)
 
 
 def judged_links(
@@ -242,12 +253,6 @@ def _again(rules: VisitRules, new: NewUrl, hop: Hop, claim: Claim, now: float) -
     return placed(new, rules.traps.judge(new.url, hop, claim.url, year_of(now)))
 
 
-def _is_there(claim: Claim, exchange: Exchange) -> bool:
-    """Return True if a guess was right: many sites answer with a page and status 200 although there is no such file."""
-    as_guessed = exchange.framing.media_type not in PAGES or is_page(claim)
-    return 200 <= exchange.framing.status < 400 and as_guessed
-
-
 def _guessed(
     rules: VisitRules, claim: Claim, event: Event, *, there: bool, page: bytes | None = None
 ) -> tuple[PatternTally, ...]:
@@ -268,11 +273,14 @@ def _unnamed(
     if is_robots(claim):
         with rules.lock:
             return [], probes.named(claim, links)
-    is_there = 200 <= framing.status < 300 or (framing.status in NOT_THERE and not claim.path)
-    if not is_there or not is_page(claim) or not rules.scope.contains(claim.url):
+    shown = 200 <= framing.status < 300 or (framing.status in NOT_THERE and not claim.path)
+    if not shown or not is_page(claim) or not rules.scope.contains(claim.url):
         return [], ()
     with rules.lock:
         wanted, learned = probes.after(claim.url, links, html=framing.status < 300 and framing.media_type in PAGES)
+        if not claim.path.strip(_REDIRECT):
+            below, of_folder = probes.below(claim.url, links)
+            wanted, learned = wanted + below, learned + of_folder
     taken = (rules.scope.unnamed(each, claim, shown=each.endswith(ICON)) for each in wanted)
     return [new for new in taken if new is not None], learned
 
@@ -287,10 +295,15 @@ def _brought(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links) 
         page = PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup, unlisted=unlisted)
         with rules.lock:
             return rules.traps.saw(page)
+    if rules.traps is not None and is_page(claim):
+        with rules.lock:
+            rules.traps.missed(claim.url, exchange.framing.status, redirect_target(links))
     if rules.traps is None or claim.hop is not _REQUISITE or not claim.via or not rules.traps.is_poor(claim.via):
         return ()
     start, size = exchange.framing.head_length, exchange.response.length
-    content = hash((size - start, exchange.response.head(start + PART)[start:])) if _is_there(claim, exchange) else 0
+    content = (
+        hash((size - start, exchange.response.head(start + PART)[start:])) if is_there(claim, exchange.framing) else 0
+    )
     with rules.lock:
         return rules.traps.saw_part(claim.via, content)
 
@@ -373,20 +386,7 @@ def conclude_unasked(rules: VisitRules, visited: Visited, now: float) -> Settlem
     )
 
 
-def _redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
-    if link.url == claim.url:
-        return "redirect loop: back to itself"
-    if isinstance(verdict, Refusal):
-        return f"redirects to {link.url}, not followed ({verdict.rule})"
-    return f"redirects to {link.url}" if scope.contains(link.url) else f"redirects to {link.url}, {OUTSIDE}"
-
-
-def _blocked(sign: Sign | None) -> tuple[str, ...]:
-    """Return the word in crawl.log for a challenge or block page."""
-    return (f"blocked:{sign.name.replace(' ', '-')}",) if sign is not None and sign.grade > Grade.HINT else ()
-
-
-def _annotations(claim: Claim, exchange: Exchange, links: Links) -> tuple[str, ...]:
+def _annotations(claim: Claim, exchange: Exchange, links: Links, blocked: Sign | None) -> tuple[str, ...]:
     words = [f"{claim.tries + 1}t"] if claim.tries else []
     if claim.language:
         words.append(f"language:{claim.language}")
@@ -394,4 +394,5 @@ def _annotations(claim: Claim, exchange: Exchange, links: Links) -> tuple[str, .
         words.append("linksNotRead")
     if exchange.truncated:
         words.append(_TRUNCATED.get(exchange.truncated, "midFetchTrunc"))
-    return (*words, *exchange.framing.faults, *exchange.notes)
+    sign = (f"blocked:{blocked.name.replace(' ', '-')}",) if blocked else ()
+    return (*words, *exchange.framing.faults, *exchange.notes, *sign)

@@ -17,7 +17,7 @@ from archiver.fetch.request import user_agent
 from archiver.model import Claim, Event, Framing, Hop, Link, Links, NewUrl, PatternTally, Refusal
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
-from archiver.policy.scope import HOOK, PRIORITY_GUESS, Scope
+from archiver.policy.scope import HOOK, OUTSIDE, PRIORITY_GUESS, Scope
 from archiver.policy.seed_scopes import ScopeCache, Scopes, remember_foreign
 from archiver.policy.speculative import MARK, Probes, SpeculativeBudget
 from archiver.policy.traps import FREE, Suspicion, Traps
@@ -71,6 +71,12 @@ def varies(framing: Framing) -> bool:
     """
     fields = (name.strip().lower() for value in framing.all("vary") for name in value.split(","))
     return framing.status < ERRORS and "accept-language" in fields
+
+
+def is_there(claim: Claim, framing: Framing) -> bool:
+    """Return True if a guess was right: many sites answer with a page and status 200 although there is no such file."""
+    as_guessed = framing.media_type not in PAGES or is_page(claim)
+    return 200 <= framing.status < 400 and as_guessed
 
 
 LOGOUT = re.compile(r"[/?&=:](?:user)?(?:log|sign)[-_]?(?:out|off)(?:$|[/?&.=])", re.IGNORECASE)
@@ -212,3 +218,12 @@ def judged_first(rules: VisitRules, link: Link, claim: Claim, now: float, foreig
     if isinstance(verdict, Refusal):
         remember_foreign(foreign, link.url, verdict.rule)
     return verdict
+
+
+def redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
+    """Return the note on a URL that redirects by *link*; *verdict*: that of the scope on its target."""
+    if link.url == claim.url:
+        return "redirect loop: back to itself"
+    if isinstance(verdict, Refusal):
+        return f"redirects to {link.url}, not followed ({verdict.rule})"
+    return f"redirects to {link.url}" if scope.contains(link.url) else f"redirects to {link.url}, {OUTSIDE}"

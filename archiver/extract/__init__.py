@@ -6,16 +6,21 @@ are bounded. The note says if a bound was reached or the data is broken. URLs in
 hop; everywhere else a URL comes from a place where the format has one.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 from archiver.extract.document import Document, Kind, kind_of, unwarned
-from archiver.model import Links
+from archiver.extract.references import of_own_host
+from archiver.extract.sitemap import EMPTY, ROOTS
+from archiver.model import Hop, Links
 
 __all__ = ["Document", "import_readers", "is_page", "links", "links_with_texts", "readable"]
 
 _Reader = Callable[[Document], Links]
+_SITEMAP = re.compile(rf"<(?:[\w-]{{1,50}}:)?(?:{'|'.join(ROOTS)})[\s/>]".encode())  # which may be empty
+_BEGINNING = 4096  # bytes
 
 
 @cache
@@ -69,7 +74,12 @@ def links(document: Document) -> Links:
     kind = kind_of(document)
     if kind in (Kind.XML, Kind.SITEMAP) and (body := unwarned(document.body)) is not document.body:
         document = replace(document, body=body)
-    return Links() if kind is Kind.OTHER else _reader_of(kind)(document)
+    if kind is Kind.OTHER:
+        return Links()
+    found = of_own_host(_reader_of(kind)(document), document.page or document.url)
+    if document.hop is Hop.MANIFEST and not found.links and not _SITEMAP.search(document.body, 0, _BEGINNING):
+        return replace(found, note=found.note or EMPTY)
+    return found
 
 
 def links_with_texts(document: Document) -> Links:

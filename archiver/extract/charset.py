@@ -279,6 +279,17 @@ def of_html(body: bytes, header: str | None) -> str:
     return marked(body) or encoding_name(header) or _from_meta(body) or _from_xml(body) or "windows-1252"
 
 
+def looks_like_utf8(body: bytes) -> bool:
+    """Return True if *body*, which may be cut off, has other characters than ASCII, and all of them are UTF-8."""
+    if body.isascii():
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def of_xml(body: bytes, header: str | None) -> str:
     """Return the encoding of an XML document, by default UTF-8."""
     return marked(body) or encoding_name(header) or _from_xml(body) or "utf-8"

@@ -17,6 +17,8 @@ from archiver.model import Hop, Links
 
 MOST_BYTES = 16 << 20
 
+# Leaflet's script puts the addresses of a marker's shadow and of its larger picture together from the first.
+_MARKER, _OTHER_MARKERS = "images/marker-icon.png", ("marker-shadow.png", "marker-icon-2x.png")
 _HEX_TAIL = r"(?:\r\n|[ \t\n\r\f])?"
 _ESCAPE = rf"\\(?:[0-9a-fA-F]{{1,6}}{_HEX_TAIL}|[^\n\r\f0-9a-fA-F])"
 
@@ -88,6 +90,9 @@ def read_css(document: Document) -> Links:
     found = LinkCollector()
     for reference, context in references(charset.text(document.body[:MOST_BYTES], encoding)):
         found.add(reference, Hop.REQUISITE, context)
+        if reference.endswith(_MARKER):
+            for other in _OTHER_MARKERS:
+                found.add(f"{reference.removesuffix(_MARKER)}images/{other}", Hop.SPECULATIVE, context)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, encoding, note, queries="utf-8")
 

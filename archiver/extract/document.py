@@ -14,6 +14,7 @@ from enum import Enum, auto
 
 from archiver import url
 from archiver.config.expressions import compiled
+from archiver.extract.script import frameworks, jupyterlite
 from archiver.model import Hop
 
 
@@ -85,6 +86,8 @@ _MANIFESTS = (".webmanifest", "/manifest.json")
 _INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
 _LISTS_OF_STORIES = ("/index.json", "/stories.json")
 _STORIES = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{\s*+\"v\"\s*+:\s*+\d{1,9}\s*+,\s*+\"(?:entries|stories)\"\s*+:\s*+\{")
+_PAYLOAD = re.compile(rb"[0-9a-f]{1,3}:(?:\"\$S[\w.]{1,40}\"|I\[)")
+_OF_IIIF = b"iiif.io/api/image"
 _FEED_SIGN = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
 
 
@@ -115,9 +118,14 @@ def _signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) ->
         return Kind.SITEMAP if url.path(document.url).lower().endswith(".xml.gz") else Kind.OTHER
     if media == "text/uri-list":
         return Kind.TEXT
-    if document.hop is Hop.SPECULATIVE and not page and url.path(document.url).endswith(".md"):
+    if document.hop is Hop.SPECULATIVE and not page and _is_text_of_scripts(url.path(document.url), head):
         return Kind.INDEX
     return _json(document, head, loose=loose)
+
+
+def _is_text_of_scripts(path: str, head: bytes) -> bool:
+    """True for a text of Docsify, and for a payload of Next.js."""
+    return path.endswith((".md", frameworks.TREE)) or (path.endswith(".txt") and _PAYLOAD.match(head) is not None)
 
 
 def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
@@ -133,7 +141,12 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
     if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
         return Kind.MANIFEST
     path = url.path(document.url)
-    if path.endswith(_INDEXES) or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head)):
+    if (
+        path.endswith(_INDEXES)
+        or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head))
+        or (path.endswith("/info.json") and _OF_IIIF in head)
+        or jupyterlite.is_data(path)
+    ):
         return Kind.INDEX
     if _FEED_SIGN.search(head):
         return Kind.JSON_FEED
@@ -160,7 +173,9 @@ SCRIPT_TYPES = frozenset(
 _HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
 _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
 _XML_ROOT = re.compile(
-    rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
+    rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|image_properties|xsl:stylesheet)[\s>]"
+    rb"|<image\s[^<>]{0,300}schemas\.microsoft\.com/deepzoom/",
+    re.IGNORECASE,
 )
 _LEAD = compiled(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
 _DOCTYPE = b"<!doctype html"  # most pages start with this, and no other document sent as HTML does
@@ -243,6 +258,8 @@ def _kind_by_name(document: Document) -> Kind:
             return Kind.SCRIPT
         if name.endswith(".json"):
             return Kind.JSON
+        if name.endswith((".mpd", ".dzi")):
+            return Kind.XML
     return Kind.OTHER
 
 

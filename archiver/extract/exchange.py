@@ -3,10 +3,9 @@
 It is bounded and to be run off the event loop, since the time is linear in the size of the body. `read_links` returns
 whatever the bytes are; the note says what kept it from reading on. No network, no disk.
 
-The headers are Location, Content-Location, Refresh, Link and SourceMap. Values are the bytes of the wire decoded as
-latin-1. Non-ASCII bytes are percent-encoded as they are, as browsers do. Content-Location is another name of the same
-document, so at most a link. Only developer tools fetch a source map, so it is speculative. Report destinations
-(Report-To, NEL, Content-Security-Policy) name nothing to fetch.
+The headers are Location, Content-Location, Refresh, Link and SourceMap, decoded as latin-1. Non-ASCII bytes are
+percent-encoded as they are, as browsers do. Content-Location is another name of the same document, so at most a link.
+Only developer tools fetch a source map, so it is speculative. Report destinations (NEL) name nothing to fetch.
 
 The Link header is parsed by the algorithm of RFC 8288, appendix B. Names are in lower case, values without quotes and
 escapes; the first of duplicate parameters counts. Parsing never raises and is linear; malformed parts are skipped up to
@@ -32,21 +31,19 @@ from archiver.policy import referrer, robots
 from archiver.policy.novelty import READ_ALL
 from archiver.policy.retry import CUT
 from archiver.policy.scope import is_guess, redirects_in_a_row
-from archiver.policy.speculative import SITEMAPS
+from archiver.policy.speculative import is_sitemap
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body searched for links; real pages stay below 5 MB
 LARGE = 1 << 20  # bytes; of larger responses the start is checked before the rest is loaded into memory
 PROBE = 4 << 10
-PROBED = 1 << 20  # decoded bytes of a body without links that are checked for a wrong content coding
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
+REDIRECTS = frozenset((301, 302, 303, 307, 308))  # browsers show the body of other 3xx (Fetch standard)
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
 _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: SVG and playlists
 
-_BROKEN = re.compile(r"\b(?:broken \w+ data|data is cut|not \w+, as the header says|unknown content coding)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
-CODING_FAULT = "content-coding"  # fault word for a body that is not encoded as its head says
 UNREAD = "the links were not read"  # prefix of the note of a stored document whose links are unknown
 FAULT = f"{UNREAD}: a fault of archiver"
 
@@ -90,19 +87,20 @@ def read_links(claim: Claim, exchange: Exchange, read: Read = extract.links) -> 
 def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     fields = exchange.framing.fields
     status = exchange.framing.status
-    if 300 <= status < 400:
-        link = redirect(claim.url, fields)
-        return Links((link,)) if link is not None else Links()
+    if 300 <= status < 400 and (status in REDIRECTS or is_robots(claim)) and (link := redirect(claim.url, fields)):
+        return Links((link,))
     moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in PAGES
     if is_robots(claim) and not moved_to_page:  # a page sent in place of robots.txt is still a page of the site
         return _sitemaps(claim, exchange)
-    if not (200 <= status < 300 or status == 0):
+    if status == 400 and (escaped := url.percents_escaped(claim.url)):
+        return Links((Link(escaped, Hop.SPECULATIVE, "path"),))
+    if not _is_shown(status) and not (_starts(claim) and exchange.framing.media_type in PAGES):
         return Links()
     in_headers = from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
     nofollow = nofollow_agents(fields)
     media_type = exchange.framing.media_type
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST) or (  # also after a redirect
-        is_guess(claim.path) and url.target(claim.url) in SITEMAPS
+        is_guess(claim.path) and is_sitemap(claim.url)
     )
     hop = Hop.MANIFEST if sitemap else claim.hop
     if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
@@ -126,7 +124,7 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         note="; ".join(filter(None, (note, in_body.note))),
         nofollow=(*nofollow, *in_body.nofollow),
         icon=in_body.icon,
-        page=body[:READ_ALL] if body and is_page(claim) else None,
+        page=body[:READ_ALL] if body and is_page(claim) and _is_shown(status) else None,
         referrer_policy=in_body.referrer_policy if found else "",
         texts=in_body.texts,
     )
@@ -135,13 +133,29 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
 def with_page(claim: Claim, exchange: Exchange, links: Links) -> Links:
     """Return *links*, from the records of a visit, with the page as `read_links` would have set it."""
     status, media_type = exchange.framing.status, exchange.framing.media_type
-    if links.page is not None or not is_page(claim) or is_robots(claim) or not (200 <= status < 300 or status == 0):
+    if links.page is not None or not is_page(claim) or is_robots(claim) or not _is_shown(status):
+        return links
+    if status in REDIRECTS and redirect(claim.url, exchange.framing.fields):
         return links
     if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
         beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], claim.hop)
         if not extract.readable(beginning):
             return links
     return replace(links, page=payload(exchange, READ_ALL)[0] or None)
+
+
+def _is_shown(status: int) -> bool:
+    """Return True if browsers show the body, unless they follow its Location."""
+    return status == 0 or (200 <= status < 400 and status != 304)
+
+
+def _starts(claim: Claim) -> bool:
+    """Return True if *claim* is a seed, or where one redirects to.
+
+    The error page of a site may have its whole navigation, and nothing else may lead there. The links of other error
+    pages are on good pages too; relative ones often lead to further error pages, without end.
+    """
+    return not claim.path.rstrip(Hop.REDIRECT)
 
 
 def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
@@ -161,14 +175,14 @@ def robots_answer(claim: Claim, exchange: Exchange, links: Links) -> Robots:
     """Return the robots.txt that the exchange holds, or the URL that it redirects to."""
     status = exchange.framing.status
     if 300 <= status < 400:
-        target = links.links[0].url if links.links else None
+        target = next((link.url for link in links.links if link.hop is Hop.REDIRECT), None)
         followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
         return Robots(status, b"", redirect=target if followed else None)
     if exchange.truncated in CUT:
-        return Robots(503, b"")  # the missing part may hold the rule that matters
+        return Robots(robots.NO_RULES, b"")  # the missing part may hold the rule that matters
     if status == 0 or 200 <= status < 300:
         return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
-    return Robots(503 if status == 429 else status, b"")  # a request to slow down is no permission
+    return Robots(robots.NO_RULES if status == 429 else status, b"")  # a request to slow down is no permission
 
 
 def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
@@ -189,19 +203,6 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
         body += b"".join(dechunker.finish())
     del body[limit:]
     return decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
-
-
-def with_coding_fault(exchange: Exchange, links: Links) -> Exchange:
-    """Return *exchange* with a fault word if its content coding breaks; *links* were read from it."""
-    codings = {*content_codings(exchange.framing.fields)} - {"identity"}
-    if exchange.truncated is not None or not codings or exchange.response.length <= exchange.framing.head_length:
-        return exchange
-    note = links.note
-    if not (note or links.links or links.page):  # it was not read, or has no links
-        note = payload(exchange, PROBED)[1]
-    if not _BROKEN.search(note):
-        return exchange
-    return replace(exchange, framing=replace(exchange.framing, faults=(*exchange.framing.faults, CODING_FAULT)))
 
 
 def charset(framing: Framing) -> str | None:
@@ -282,9 +283,9 @@ _ENDPOINTS = frozenset(  # endpoints for programs, and a dictionary, which we do
 
 
 def redirect(address: str, fields: Fields) -> Link | None:
-    """Return the link that the first Location in *fields* leads to from *address*; None if it is invalid."""
+    """Return the link that the first Location with a value leads to from *address*; None if it is invalid."""
     for name, value in fields:
-        if name == "location":
+        if name == "location" and value:
             target = UrlJoiner(address).join(_escaped(value))
             return Link(target, Hop.REDIRECT, "location") if target else None
     return None

@@ -9,6 +9,8 @@ Pages keep URLs among other things, so `like_a_url` and the like decide by the s
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
@@ -23,6 +25,7 @@ LONGEST_CONTEXT = 100  # characters of the context of a link
 NOFOLLOW = " rel=nofollow"  # suffix of the context of links with rel=nofollow
 _POLICY = " referrerpolicy="  # in the context of links with a referrer policy of their own, before `NOFOLLOW`
 
+WHOLE_URL = "script/address"  # the context of a URL without an extension in a script: a page, if it is on the own host
 REFRESH = "refresh"  # the context of the link to which a page refreshes itself after a while
 _FEW_PAGES = 5  # that a page that only waits for a cookie names besides itself
 
@@ -47,6 +50,11 @@ Reference = tuple[tuple[str, Hop], str]  # ((reference as written, hop), context
 References = tuple[Reference, ...]
 
 
+def redirect_target(links: Links) -> str:
+    """Return the URL to which an answer with *links* redirects, or ""."""
+    return links.links[0].url if len(links.links) == 1 and links.links[0].hop is Hop.REDIRECT else ""
+
+
 def refreshes_itself(address: str, links: Links) -> bool:
     """Return True if the page at *address* asks to be loaded again and has few links, as a page that tests cookies."""
     if REFRESH not in map(_CONTEXT, links.links):  # as on most pages
@@ -55,6 +63,15 @@ def refreshes_itself(address: str, links: Links) -> bool:
         return False
     others = (link for link in links.links if link.hop is Hop.LINK and link.url != address)
     return sum(1 for _ in islice(others, _FEW_PAGES + 1)) <= _FEW_PAGES
+
+
+def of_own_host(links: Links, page: str) -> Links:
+    """Return *links* without the whole URLs in scripts that are not on the host of *page*, `www.` aside."""
+    if WHOLE_URL not in map(_CONTEXT, links.links):  # as in most documents
+        return links
+    home = url.site(page)
+    kept = tuple([link for link in links.links if link.context != WHOLE_URL or url.site(link.url) == home])
+    return replace(links, links=kept)
 
 
 class LinkCollector:
@@ -83,6 +100,15 @@ class LinkCollector:
             known = references.setdefault(key, context)
             if known is not context and known != context and known.endswith(NOFOLLOW):
                 references[key] = context
+
+    def add_as_utf8(self, encoding: str) -> None:
+        """Guess what the references mean if the page, read in *encoding*, is in UTF-8 and fails to say so."""
+        for (reference, _), context in [*self._references.items()]:
+            address = reference.partition("#")[0]
+            if not address.isascii():
+                with suppress(UnicodeError):
+                    meant = charset.encoded(address, encoding).decode("utf-8")
+                    self.add(ascii_form(meant, "utf-8"), Hop.SPECULATIVE, context)
 
     def set_policy(self, before: int, policy: str) -> None:
         """Set the referrer *policy* of all references except the first *before*."""
@@ -194,16 +220,19 @@ class UrlJoiner:
         if first == ".":
             end = plain.rfind("../") + 3 or 2
             rest = plain[end:]
-            if rest[:1].isalnum():
+            if rest[:1].isalnum() or rest.startswith("_"):
                 return _below(self._above.get(plain[:end]) or self._up(plain[:end]), rest, hop, context)
             return None
         if ":" in plain:
             return self._absolute(plain, hop, context)
-        return _below(self._folder, plain, hop, context) if first.isalnum() else None
+        return _below(self._folder, plain, hop, context) if first.isalnum() or first == "_" else None
 
     def _absolute(self, reference: str, hop: Hop, context: str) -> Link | None:
         """Return the link to *reference*, which contains a colon; None if it needs rewriting."""
         slash = reference.find("/", 8) + 1
+        if not slash:  # nothing but a host
+            reference += "/"
+            slash = len(reference)
         root = reference[:slash]
         if root == self._root:
             return _below(root, reference[slash:], hop, context)
@@ -246,6 +275,16 @@ def _with_query_in(encoding: str, reference: str) -> str:
     return address + mark + _NOT_ASCII.sub(lambda run: _escaped(run.group(), encoding), query)
 
 
+def ascii_form(reference: str, encoding: str) -> str:
+    """Return *reference* with all other characters than ASCII escaped as a page in *encoding* would send them."""
+    if reference.isascii():
+        return reference
+    address, hash_mark, fragment = reference.partition("#")
+    if not encoding.startswith("utf-"):
+        address = _with_query_in(encoding, address)
+    return _NOT_ASCII.sub(lambda run: _escaped(run.group(), "utf-8"), address + hash_mark + fragment)
+
+
 def _escaped(run: str, encoding: str) -> str:
     try:
         return "".join(chr(b) if b in _IN_QUERY else f"%{b:02X}" for b in charset.encoded(run, encoding))
@@ -258,7 +297,7 @@ def _escaped(run: str, encoding: str) -> str:
 _LONGEST = 2048  # characters of a string that may be a URL
 FILES = frozenset(  # extensions of the files that pages consist of
     (
-        *("css", "js", "mjs", "cjs", "json", "wasm", "webmanifest", "glb", "gltf"),
+        *("css", "js", "mjs", "cjs", "json", "wasm", "webmanifest", "glb", "gltf", "dzi"),
         *("apng", "avif", "bmp", "cur", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"),
         *("woff", "woff2", "ttf", "otf", "eot"),
         *("flac", "m3u8", "m4a", "m4v", "mp3", "mp4", "mpd", "oga", "ogg", "ogv", "opus", "vtt", "wav", "webm"),
@@ -276,7 +315,6 @@ _TAIL = rf"{_PATH_CHARS}++(?:[?#][^\s\"'<>{{}}\\]*+)?"
 _ENDS_AS_FILE = re.compile(rf"\.(?:{'|'.join(sorted(_EXTENSIONS))})\Z", re.IGNORECASE)
 _WHOLE = re.compile(rf"(?:https?:)?//[\w.-]++(?::\d{{1,5}})?/(?!/){_TAIL}|/(?!/){_TAIL}", re.IGNORECASE)
 _NEAR = re.compile(rf"(?![\s/]){_TAIL}")
-_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
 def like_a_url(value: str) -> bool:
@@ -299,4 +337,4 @@ def a_file(value: str, *, near: bool = False) -> bool:
     if not found:
         return False
     path = value.partition("#")[0].partition("?")[0]
-    return bool(_ENDS_AS_FILE.search(path)) and not _BROKEN_ESCAPE.search(path)
+    return bool(_ENDS_AS_FILE.search(path)) and not url.STRAY_PERCENT.search(path)

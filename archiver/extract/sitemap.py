@@ -20,6 +20,7 @@ from archiver.extract.document import Document
 from archiver.extract.html.tables import Attributes
 from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
+from archiver.policy.speculative import FAULTY_SITEMAP
 
 ROOTS = ("urlset", "sitemapindex")
 LONGEST = 1 << 14  # characters; a longer text is no address
@@ -41,6 +42,7 @@ _DATE = re.compile(  # W3C date and time format
 )
 _MODIFIED = " lastmod:"
 DAY = 86_400  # seconds
+BROKEN, EMPTY = f"{FAULTY_SITEMAP}broken XML", f"{FAULTY_SITEMAP}it names no URL"
 
 
 @cache  # compiled on first use: it takes a hundredth of a second

@@ -5,10 +5,11 @@ also of broken documents; it reads no other file. XHTML that is not well-formed 
 and pages mislabel it. Only the bytes of a sitemap decide its format, not its name or type.
 
 Of other XML there are tables for a few vocabularies. In these, relative URLs are read as well. Elsewhere, a text or
-attribute that is entirely an absolute http(s) URL is a link, unless it is only a name; so is an XLink. XInclude and
-embedding XLinks are requisites. Templates (`{searchTerms}`) name nothing to fetch. In SMIL, ASX and XSPF the media are
-requisites if the list itself was one, or if showing the document plays them. References are resolved against the
-document's address, or `xml:base` of the elements around them.
+attribute that is entirely an absolute http(s) URL is a link, unless it is only a name; so is an XLink. A path or the
+name of a file is a guess if its attribute or element has a name such as `href` or `image`: a script or a style sheet
+makes a page of such data. XInclude and embedding XLinks are requisites. Templates (`{searchTerms}`) name nothing to
+fetch. In SMIL, ASX and XSPF the media are requisites if the list itself was one, or if showing the document plays them.
+References are resolved against the document's address, or `xml:base` of the elements around them.
 """
 
 import re
@@ -17,17 +18,19 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract import charset, css, feed, media
+from archiver.extract import charset, css, deep_zoom, feed, media
 from archiver.extract.document import Document
 from archiver.extract.html import reader
 from archiver.extract.html.elements import Elements
 from archiver.extract.html.tables import Attributes
-from archiver.extract.references import LinkCollector, base_of
-from archiver.extract.sitemap import LONGEST, ROOTS, SitemapEntries, as_written, lines, written_plainly
+from archiver.extract.references import LinkCollector, a_file, base_of, like_a_url
+from archiver.extract.sitemap import BROKEN, LONGEST, ROOTS, SitemapEntries, as_written, lines, written_plainly
 from archiver.extract.xml_parser import WHOLE, XHTML, Pieces, ReferenceTarget, add_stylesheet, parse_xml, plain
 from archiver.http import content_coding
 from archiver.model import Hop, Links
+from archiver.policy.speculative import FAULTY_SITEMAP
 
 _MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
 _ROOT = compiled(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
@@ -53,7 +56,8 @@ def read_xml_text(pieces: Pieces, document: Document, encoding: str, note: str =
         found = written_plainly("".join(pieces())) if len(document.body) <= _AT_ONCE else None
         if found is not None:
             return found.links(document.url, encoding, note, queries="utf-8")
-        return parse_xml(pieces, SitemapEntries)[0].links(document.url, encoding, note)
+        entries, whole = parse_xml(pieces, SitemapEntries)
+        return entries.links(document.url, encoding, note or ("" if whole else BROKEN))
     if name in _MARKUP:
         return _read_markup(pieces, document, encoding, note)
     if name == "mpd":
@@ -62,6 +66,11 @@ def read_xml_text(pieces: Pieces, document: Document, encoding: str, note: str =
     if name in feed.ROOTS:
         feed_reader, _ = parse_xml(pieces, partial(feed.FeedReader, document.url))
         return feed_reader.found.links(document.url, encoding, note, queries="utf-8")
+    if name in deep_zoom.ROOTS:
+        description, _ = parse_xml(pieces, deep_zoom.Description)
+        found, left_out = deep_zoom.collected(description.tiles(document.url))
+        if not found.empty:
+            return found.links(document.url, encoding, note or left_out)
     known = vocabulary_of(name, document.hop)
     target, _ = parse_xml(pieces, partial(AnyVocabulary, document.url, known))
     return target.found.links(document.url, encoding, note, queries="utf-8")
@@ -146,6 +155,7 @@ def read_text_sitemap(document: Document) -> Links:
     body, note = document.body, ""
     if body.startswith(b"\x1f\x8b"):
         body, note = content_coding.decoded(body, ("gzip",), MOST_BYTES)
+        note = f"{FAULTY_SITEMAP}{note}" if note else ""
     elif len(body) > MOST_BYTES:
         note = f"only the first {MOST_BYTES} bytes"
     encoding = charset.of_xml(body, document.charset)
@@ -189,6 +199,12 @@ class XmlVocabulary(NamedTuple):
     texts: Mapping[str, Hop | None] = {}
 
 
+_ADDRESS = compiled(  # the name of an attribute or an element that holds a URL in data of a site's own
+    r"(?:\w*+[_.-])?+(?:(?:link|file|image|img|photo|picture|pic|thumb(?:nail)?|poster|icon|audio|video|page)s?+)"
+    r"|\w*(?:href|src|ur[il])",
+    re.IGNORECASE,
+)
+_OF_PAGES = ("href", "src", "url", "uri", "link", "page")
 _KNOWN = {
     "browserconfig": XmlVocabulary({("polling-uri", "src"): None, ("*", "src"): E}),
     # Its image is shown in the list of search engines, not on a page.
@@ -252,7 +268,9 @@ class AnyVocabulary(ReferenceTarget):
             elif (name, plain) in known or ("*", plain) in known:
                 hop = known.get((name, plain), known.get(("*", plain)))
             elif plain in _NAMES_ONLY or not WHOLE.fullmatch(value):
-                continue
+                if name == "base" or not _is_guess(plain, value):
+                    continue
+                hop = Hop.SPECULATIVE
             if "{" not in value:
                 self.add(value, hop, f"{name}/@{plain}")
 
@@ -266,5 +284,17 @@ class AnyVocabulary(ReferenceTarget):
                     self.add(reference, E, f"style/{context}")
             elif name in self._known.texts or WHOLE.fullmatch(text):
                 self.add(text, self._known.texts.get(name, L), name)
+            elif _is_guess(name, text):
+                self.add(text, Hop.SPECULATIVE, name)
         self._pieces, self._length = [], 0
         self.leave()
+
+
+def _is_guess(name: str, value: str) -> bool:
+    """Return whether *value*, of an attribute or element with this *name*, is a path, or the name of a file or page."""
+    if not value or not _ADDRESS.fullmatch(name) or name in _NAMES_ONLY or not like_a_url(value) or WHOLE.match(value):
+        return False
+    path = value.partition("#")[0].partition("?")[0]
+    if path.startswith("/") and "." not in path:
+        return name.endswith(_OF_PAGES)
+    return path.rpartition(".")[2].lower() in url.PAGE_ENDINGS or a_file(value, near=True)

@@ -54,6 +54,9 @@ def _shortage(error: Exception) -> int | None:
     return cause.errno if isinstance(cause, OSError) and cause.errno in SHORTAGES else None
 
 
+_OTHER_VERSIONS = ("TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")  # of TLS: both sides have none in common
+
+
 def _reason(failure: Failure, error: Exception) -> str:
     if failure is Failure.TIMEOUT:
         return "no connection within the time limit"
@@ -63,6 +66,8 @@ def _reason(failure: Failure, error: Exception) -> str:
         return "host name does not resolve"
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
         return os.strerror(error.errno)
+    if isinstance(error, ssl.SSLError) and error.reason in _OTHER_VERSIONS:
+        return f"{error}; an old server may need --host 'HOST tls-min=1.0'"
     return str(error)
 
 

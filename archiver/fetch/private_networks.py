@@ -91,9 +91,10 @@ NEVER = tuple(
 )
 UNICAST = IPv6Network("2000::/3")  # all space allocated for the public internet
 NAT64 = IPv6Network("64:ff9b::/96")
+_REMEMBERED = 1 << 14  # hosts; a crawl of ten thousand asks for each several times
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(_REMEMBERED)
 def never(address: Address) -> str:
     """Return what *address* is, in words, if no setting allows it; "" otherwise."""
     for each in (address, *embedded(address)):
@@ -103,7 +104,7 @@ def never(address: Address) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(_REMEMBERED)
 def special(address: Address) -> str:
     """Return what is special about *address*, in words; "" for a public address."""
     inner = embedded(address)
@@ -130,7 +131,7 @@ def embedded(address: Address) -> tuple[IPv4Address, ...]:
     return address.teredo or ()
 
 
-@lru_cache(4096)
+@lru_cache(_REMEMBERED)
 def spelled_address(host: str) -> Address | None:
     """Return the address written as *host* (in a canonical URL or from a socket); None if it is a name."""
     try:

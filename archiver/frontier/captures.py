@@ -16,6 +16,7 @@ from archiver.frontier.address import address_of, check_driver
 from archiver.frontier.connection import Reader
 from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
+from archiver.frontier.gathered import UNDECODABLE
 from archiver.frontier.links import POSTED
 from archiver.frontier.port import InheritedThrottle
 from archiver.model import Capture, Cookie, Profile, Resource, Span, State, Truncation
@@ -187,7 +188,7 @@ FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON s
 WHERE urls.id > ? AND urls.state = 'archived' AND urls.status < 400 AND urls.priority >= 0
 ORDER BY urls.id LIMIT ?
 """
-OUTCOME = "SELECT state, status FROM urls WHERE url = ?"
+OUTCOME = f"SELECT state, status, {UNDECODABLE} FROM urls WHERE url = ?"  # noqa: S608 - a constant
 THROTTLES = """
 SELECT key, not_before, rate, rate_limit, concurrency, slow_reason FROM hosts
 WHERE not_before > ? OR rate > 0 OR concurrency > 0
@@ -211,6 +212,7 @@ class EarlierOutcome(NamedTuple):
 
     state: State
     status: int
+    is_undecodable: bool
 
 
 def _server(path: Path) -> "PostgresReader | None":
@@ -276,7 +278,7 @@ class EarlierDatabase:
     def outcome(self, address: str) -> EarlierOutcome | None:
         """Return the outcome of *address*, or None."""
         rows = self._rows(OUTCOME, (address,))
-        return EarlierOutcome(State(rows[0][0]), rows[0][1]) if rows else None
+        return EarlierOutcome(State(rows[0][0]), rows[0][1], bool(rows[0][2])) if rows else None
 
     def files(self) -> list[str]:
         """Return the names of its WARC files."""

@@ -101,6 +101,14 @@ UPDATE captures SET blocked = ? WHERE id > (SELECT max(id) FROM captures) - {REC
 AND timestamp >= ? AND status IN ({", ".join(map(str, sorted(REFUSING)))})
 AND (SELECT host FROM urls WHERE urls.id = captures.url) = ?
 """  # noqa: S608 - constants
+SAME = 3  # pages with one body, of a host that refuses us: that is what it refuses us with
+MARK_SAME = f"""
+UPDATE captures SET blocked = ? WHERE id > (SELECT max(id) FROM captures) - {RECENT} AND blocked = ''
+AND status BETWEEN 200 AND 299 AND (SELECT host FROM urls WHERE urls.id = captures.url) = ? AND payload_digest IN (
+    SELECT payload_digest FROM captures CROSS JOIN urls ON urls.id = captures.url
+    WHERE captures.id > (SELECT max(id) FROM captures) - {RECENT} AND timestamp >= ? AND host = ?
+    GROUP BY payload_digest HAVING count(DISTINCT urls.id) >= {SAME})
+"""  # noqa: S608 - constants
 QUEUE_PAGE_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1, priority = 0
 WHERE id = ? AND state = 'archived'
@@ -132,6 +140,7 @@ def pause(db: Connection, host: int, since: float, asked: tuple[int, int] | None
     db.execute(PAUSE, (since, int(since > 0), host))
     if since:
         db.execute(MARK_REFUSALS, (UNMARKED, int(since * 1e6), host))
+        db.execute(MARK_SAME, (UNMARKED, host, int(since * 1e6), host))
     if asked is not None:
         db.execute(RESTORE, (asked[1], asked[0]))
 

@@ -121,24 +121,22 @@ class RecentLinks:
 
     def select_new(self, links: Iterable[NewUrl], via: int) -> list[Found]:
         """Return those of *links*, named by the document in row *via*, that may change something."""
-        known = self._young.get
         found: list[Found] = []
         for new in links:
-            if known(new.url) is new:  # most links end here
+            before = self._young.get(new.url)
+            if before is new or (before is not None and no_better(new, before)):  # most links end here
                 continue
-            if not self._idle(new):
+            if before is not None or not self._idle(new):
                 found.append((new, via))
         return found
 
     def _idle(self, new: NewUrl) -> bool:
-        before = self._young.get(new.url)
-        if before is None:
-            before = self._old.get(new.url)
-            if before is None or (new != before and not no_better(new, before)):
-                return False
-            self._keep(before)
-            return True
-        return no_better(new, before)
+        """Return True if *new*, which no young link names, is no better than an old one."""
+        before = self._old.get(new.url)
+        if before is None or (new != before and not no_better(new, before)):
+            return False
+        self._keep(before)
+        return True
 
     def remember(self, links: Iterable[NewUrl]) -> None:
         """Add committed *links*; their rows are at least as near and as early."""
@@ -168,7 +166,10 @@ def distance(new: NewUrl) -> tuple[bool, int, int]:
 
 def no_better(new: NewUrl, other: NewUrl) -> bool:
     """Return True if *new* is neither nearer nor earlier than *other*."""
-    return new.priority >= other.priority and distance(new) >= distance(other)
+    if new.priority < other.priority:
+        return False
+    farther = new.depth >= other.depth and new.off_scope_hops >= other.off_scope_hops
+    return (farther and not is_guess(other.path)) or distance(new) >= distance(other)
 
 
 RAISE = """

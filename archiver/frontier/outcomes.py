@@ -5,6 +5,7 @@ bounded, and each query reads a table once.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from archiver.frontier import leases
 from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.gathered import (
     HAS_PATH,
+    INCOMPLETE,
     IS_REQUISITE,
     KIND,
     KIND_OF,
@@ -25,17 +27,23 @@ from archiver.frontier.gathered import (
     STATES,
     STATUS_OF,
     TRUNCATED,
+    UNDECODABLE,
     UNUSUAL,
     URL_FIGURES,
     count_urls,
     find_missing,
     find_unusual,
 )
+from archiver.policy.speculative import FAULTY_SITEMAP
 
 BEGIN = "INSERT INTO runs (started) VALUES (?)"
 RELEASE = "UPDATE hosts SET paused = 0 WHERE paused = 1"
 END = "UPDATE runs SET ended = ?, exit_code = ?, reason = ? WHERE id = (SELECT max(id) FROM runs)"
 _OF_RULES = "(SELECT count(*) FROM urls WHERE priority < 0 AND state = '{}')"  # rows of robots.txt, by their index
+MOST_MOVES = 20  # redirects in a row that are followed from a seed
+_MOVED = "redirects to "  # in the note on a URL; its target follows, up to a space
+_AFTER = f"substr(urls.note, instr(urls.note, '{_MOVED}') + {len(_MOVED)})"
+TARGET = f"substr({_AFTER}, 1, instr({_AFTER} || ' ', ' ') - 1)"
 COUNTS = f"""
 SELECT coalesce(sum(waiting), 0), coalesce(sum(archived), 0) - {_OF_RULES.format("archived")},
        coalesce(sum(failed), 0) - {_OF_RULES.format("failed")},
@@ -80,6 +88,8 @@ def last(db: Reader) -> RunRow | None:
 EXAMPLES = 3
 MOST_HOSTS = 1000  # that refuse us
 MOST_SEEDS = 1000  # checked for pages that only scripts fill
+FEW_PAGES = 5  # a crawl of a whole site has mostly more
+ERRORS = 400  # the first status of an error
 REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
 _MICRO = 1_000_000
 
@@ -95,9 +105,9 @@ CROSS JOIN urls ON urls.id = captures.url
 WHERE urls.state = 'archived' AND {_LAST_IS_BLOCKED}
 GROUP BY 1, 2
 """  # noqa: S608 - constants
-_TRUNCATED = f"""
+_CUT = f"""
 SELECT {KIND}, urls.status, count(*) FROM {UNUSUAL}
-WHERE noted = 1 AND unusual.state = 'archived' AND {TRUNCATED} AND urls.status < 400
+WHERE noted = 1 AND unusual.state = 'archived' AND {{}} AND urls.status < 400
   AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id AND {_LAST_IS_BLOCKED})
 GROUP BY 1, 2
 """  # noqa: S608 - constants
@@ -111,12 +121,12 @@ SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({KIND}
 FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
-_LOST_REDIRECTS = """
-SELECT origin.url, moved.url, CASE moved.failure WHEN '' THEN 'status ' || moved.status ELSE moved.failure END
-FROM seeds CROSS JOIN urls AS origin ON origin.id = seeds.url CROSS JOIN urls AS moved ON moved.seed = origin.id
-WHERE origin.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> '' AND trim(moved.path, 'R') = ''
-  AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
+_MOVED_SEEDS = """
+SELECT urls.id, urls.url, note FROM seeds CROSS JOIN urls ON urls.id = seeds.url
+WHERE urls.state = 'archived' AND urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY position
 """
+_MOVED_TO = "SELECT url, state, status, failure, note FROM urls WHERE url = ?"
+_NOTED_TARGET = re.compile(rf"{_MOVED}(\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
 _LINKED = f"""
 SELECT seed FROM (
     SELECT {SEED_OF} AS seed, coalesce(sum(urls) FILTER (WHERE {KIND_OF} = 1 AND {HAS_PATH}), 0) AS pages,
@@ -128,12 +138,33 @@ _LEFT_OUT = f"""
 SELECT urls.url FROM {UNUSUAL} WHERE unusual.state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
 UNION SELECT url FROM refusals WHERE rule LIKE 'speculative: % not there' OR rule LIKE 'speculative-per-%'
 """  # noqa: S608 - a constant
+_SITEMAPS = f"""
+SELECT urls.url, CASE WHEN failure <> '' THEN failure WHEN status >= {ERRORS} THEN 'status ' || status
+                 ELSE replace(note, '{FAULTY_SITEMAP}', '') END
+FROM {UNUSUAL} WHERE (noted = 1 AND note LIKE '%{FAULTY_SITEMAP}%') OR (unusual.hop IN ('M', 'R')
+  AND rtrim(urls.path, 'R') GLOB '*M'
+  AND (unusual.state = 'failed' OR status >= {ERRORS} OR {INCOMPLETE})) ORDER BY unusual.id
+"""  # noqa: S608 - constants
 _SCRIPTS = """
 SELECT urls.seed, origin.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
 JOIN urls AS origin ON origin.id = urls.seed
 WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.status BETWEEN 200 AND 299
   AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%')
 GROUP BY urls.seed, origin.url ORDER BY urls.seed
+"""
+_ALONE = f"""
+SELECT origin.id, origin.url FROM seeds CROSS JOIN urls AS origin ON origin.id = seeds.url
+WHERE EXISTS (
+    SELECT 1 FROM urls JOIN captures ON captures.url = urls.id
+    WHERE urls.seed = origin.id AND rtrim(urls.path, 'R') = '' AND urls.status BETWEEN 200 AND 299
+      AND captures.mime IN ('text/html', 'application/xhtml+xml')
+) AND NOT EXISTS (
+    SELECT 1 FROM urls WHERE urls.seed = origin.id AND rtrim(urls.path, 'R') <> '' AND ({KIND}) = 1
+) ORDER BY position
+"""  # noqa: S608 - a constant
+_REFUSED_OF = """
+SELECT refusals.url FROM refusals JOIN urls AS above ON above.id = refusals.via
+WHERE above.seed = ? AND rule LIKE 'scope: %' ORDER BY refusals.url LIMIT 1
 """
 _HOOK_FAILED = (
     f"SELECT urls.url, note FROM {UNUSUAL} WHERE noted = 1 "  # noqa: S608 - a constant
@@ -241,7 +272,13 @@ def blocked(db: Reader) -> list[tuple[str, int, int]]:
 def truncated(db: Reader) -> list[tuple[str, int, int]]:
     """Return (kind, status, URLs) of the URLs whose last answer is incomplete, but no error and no block page."""
     find_unusual(db)
-    return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_TRUNCATED)]
+    return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_CUT.format(TRUNCATED))]
+
+
+def undecodable(db: Reader) -> list[tuple[str, int, int]]:
+    """Return the same of those whose last answer does not decode as its Content-Encoding says, or ends early."""
+    find_unusual(db)
+    return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_CUT.format(UNDECODABLE))]
 
 
 def refusing(db: Reader) -> list[RefusingHost]:
@@ -268,9 +305,29 @@ def missing(db: Reader) -> Examples:
     return Examples(count, tuple(first))
 
 
-def lost_redirects(db: Reader) -> list[tuple[str, str, str]]:
-    """Return (seed, where it redirects to, status or failure there) of seeds that lead to nothing usable."""
-    return list(db.execute(_LOST_REDIRECTS, (MOST_HOSTS,)))
+def lost_redirects(db: Reader) -> dict[int, tuple[str, str]]:
+    """Return where the redirects of seeds end that lead to nothing usable, and why not, by the row of the seed."""
+    ends = ((row, _lost(db, address, note)) for row, address, note in db.execute(_MOVED_SEEDS).fetchall())
+    return {row: end for row, end in ends if end is not None}
+
+
+def _lost(db: Reader, address: str, note: str) -> tuple[str, str] | None:
+    """Return where the redirects from *address* end, and why that is not usable; None if it is, or may become so."""
+    for _ in range(MOST_MOVES):
+        if "redirect loop" in note:
+            return address, "a redirect loop"
+        named = _NOTED_TARGET.search(note)
+        if named is None:  # browsers show the body of such a response
+            return None
+        row = db.execute(_MOVED_TO, (named[1],)).fetchone()
+        if row is None:
+            return named[1], named[2] or "it was not requested"
+        address, state, status, failure, note = row
+        if state in {"waiting", "held"} or (state == "archived" and (200 <= status < 300 or status in {0, 304})):
+            return None
+        if state != "archived" or status >= ERRORS:
+            return address, failure or f"status {status}"
+    return address, "a redirect loop"
 
 
 def left_out(db: Reader) -> Examples:
@@ -294,6 +351,12 @@ def hook_failures(db: Reader) -> Examples:
     return Examples.of(db.execute(_HOOK_FAILED))
 
 
+def faulty_sitemaps(db: Reader) -> Examples:
+    """Return the sitemaps that are missing or broken, and why: no other document may name their pages."""
+    find_unusual(db)
+    return Examples.of(db.execute(_SITEMAPS))
+
+
 def example(db: Reader, failure: str) -> str:
     """Return the first URL that is excluded by *failure*."""
     find_unusual(db)
@@ -305,6 +368,18 @@ def excluded_by_orders(db: Reader) -> list[tuple[str, int]]:
     """Return (note, URLs) of the rules by which a person excluded URLs that waited, most URLs first."""
     find_unusual(db)
     return list(db.execute(_BY_ORDERS, (Failure.RULE.value, EXAMPLES)))
+
+
+def alone(db: Reader, counted: Iterable[OutcomeGroup]) -> list[tuple[str, str]]:
+    """Return (seed, link) of the seeds whose page leads to no other page; *link*: one that the scope refused, or "".
+
+    Nothing is said of a crawl with more than `FEW_PAGES` pages; *counted* are its `groups`.
+    """
+    pages = sum(each.urls for each in counted if each.kind == "page")
+    if pages > FEW_PAGES or db.execute(_NARROW).fetchone():
+        return []
+    found = db.execute(_ALONE).fetchall()
+    return [(seed, str((db.execute(_REFUSED_OF, (row,)).fetchone() or ("",))[0])) for row, seed in found]
 
 
 def scripted(db: Reader) -> list[tuple[str, int]]:

@@ -145,7 +145,7 @@ class Selection:
     statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range
     failures: tuple[str, ...] = ()  # words of errors.Failure
     blocked: bool = False  # only those whose last answer was a challenge or block page
-    truncated: bool = False  # only those whose last answer was incomplete
+    truncated: bool = False  # only those whose last answer was incomplete or did not decode
 
 
 class SharedSettings(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any
 from archiver import url
 from archiver.errors import Failure
 from archiver.frontier.connection import Connection, Reader
-from archiver.frontier.gathered import TRUNCATED
+from archiver.frontier.gathered import INCOMPLETE
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
@@ -108,7 +108,7 @@ def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tupl
     if wanted.blocked:
         conditions.append(f"urls.id IN ({LAST_BLOCKED})")
     if wanted.truncated:
-        conditions.append(TRUNCATED)
+        conditions.append(INCOMPLETE)
     either = ["urls.status BETWEEN ? AND ?"] * len(wanted.statuses)
     values += [bound for span in wanted.statuses for bound in span]
     if wanted.failures:

@@ -28,6 +28,7 @@ from archiver.frontier.gathered import (
     count_urls,
     find_unusual,
 )
+from archiver.frontier.outcomes import lost_redirects
 
 if TYPE_CHECKING:
     from archiver.policy.quotas import Quotas
@@ -89,6 +90,8 @@ class SeedAccount:
     followed: int  # accepted URLs on all paths from it
     refused: str = ""  # where it redirected to, if the scope refused that
     rule: str = ""  # why it was refused
+    lost: str = ""  # where its redirects end, if nothing usable is there
+    why: str = ""  # why it is not usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +297,15 @@ def seeds(db: Reader) -> list[SeedAccount]:
     count_urls(db)
     followed = dict(db.execute(_FOLLOWED))
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
+    lost, no = lost_redirects(db), ("", "")
     rows = db.execute(
         "SELECT urls.id, urls.url, state, status, failure, note "
         "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
     )
     return [
-        SeedAccount(url, state, status, failure, note, followed.get(seed, 0), *refused.get(seed, ("", "")))
+        SeedAccount(
+            url, state, status, failure, note, followed.get(seed, 0), *refused.get(seed, no), *lost.get(seed, no)
+        )
         for seed, url, state, status, failure, note in rows
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from archiver.frontier import settle
 from archiver.frontier.connection import Reader
-from archiver.frontier.gathered import MISSING, TRUNCATED
+from archiver.frontier.gathered import INCOMPLETE, MISSING
 from archiver.frontier.retry import LAST_BLOCKED, names_of
 from archiver.model import Hop, PatternTally, Robots, State
 
@@ -144,7 +144,7 @@ class UrlFilter:
     statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, as (first, last) of ranges; none: any
     missing: bool = False  # only missing requisites of archived pages
     blocked: bool = False  # only URLs whose last answer is a challenge or block page
-    truncated: bool = False  # only URLs whose last answer is incomplete
+    truncated: bool = False  # only URLs whose last answer is incomplete or does not decode
 
     def conditions(self) -> tuple[str, list[object]]:
         """Return the filter as SQL and its values."""
@@ -158,7 +158,7 @@ class UrlFilter:
         if self.blocked:
             conditions.append(f"urls.id IN ({LAST_BLOCKED})")
         if self.truncated:
-            conditions.append(TRUNCATED)
+            conditions.append(INCOMPLETE)
         return " AND ".join(conditions), values
 
 

@@ -20,6 +20,7 @@ LARGE_HEAD = 64 << 10  # servers' own limits are 8 to 64 KiB: a longer head is a
 BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; we never ask for an upgrade (101)
 MAX_FIELDS = 5000  # parsed at most, as in curl; the head is stored complete. Real ones have some dozens
 MAX_CODINGS = 5  # curl's limit for stacked codings
+UNKNOWN_CODING = "unknown-content-coding"  # fault word: browsers show the body as it is; many name a charset there
 SHORT = 256  # bytes; parsed lines up to this length are cached: a server repeats most of them
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")

@@ -106,7 +106,6 @@ _HINTS = re.compile(
 )
 _HIDDEN = ((b"<script", b"</script"), (b"<style", b"</style"), (b"<!--", b"-->"), (b"<title", b"</title"))
 _TAG = re.compile(rb"<[^<>]*>")
-_SPACE = re.compile(r"\s+")
 
 
 def looks_suspect(status: int, size: int, links: int, *, page: bool) -> bool:
@@ -197,7 +196,7 @@ def _without(text: bytes, opening: bytes, closing: bytes) -> bytes:
 
 
 def _words(text: bytes) -> str:
-    return _SPACE.sub(" ", html.unescape(text.decode("utf-8", "replace"))).strip()
+    return " ".join(html.unescape(text.decode("utf-8", "replace")).split())
 
 
 # The answers of a host.

@@ -76,6 +76,7 @@ class SeenContent:
 
 
 MANY_DIGITS = 6  # of at least two new numbers: a row of a table; a counter is one number
+MANY_NUMBERS = 12  # in JSON with known words: data; fewer count its parts
 MOST_ANALYSED = 200  # blocks of a page
 LONGEST_OF_COPY = 8  # blocks
 LONGEST_OF_OPENING = 2  # blocks, besides the heading
@@ -87,6 +88,7 @@ _CLOCK = range(1_500_000_000, 2_500_000_000)  # … and a number in this range i
 _MILLISECONDS = 13  # digits of it
 SLOPES = 4096  # templates, each with two examples
 MOST_NUMBERS = 8  # of a block that are compared with those of the URL
+_NUMBER = re.compile(rb"[0-9]+")
 OF_THE_ANSWER = frozenset(  # next to these words a number describes the answer, not the page
     b"generated rendered seconds sec secs ms took queries query memory visitor visitors hits request uptime besucher "
     b"visites visitas cache cached elapsed load online users session version build".split()
@@ -128,13 +130,23 @@ class Novelty:
         """Return what is new on the *page* at *address*, with the pattern *shape*. *varied*: it may have variants."""
         host = url.origin(address)
         if not markup:
-            times = self._shown.times(hash((host, _fingerprint(page)))) if page else OFTEN
-            return PageNovelty.NEW if not times else PageNovelty.COPY if times < OFTEN else PageNovelty.NOTHING
+            return self._worth_of_data(page, host)
         at = Place(address, shape, host, hash(host))
         if len(page) > READ:
             return self._worth_of_large(page, at, varied=varied)
         unseen, few = self._shown.unseen(blocks(page), at.salt)
         return self._judge(unseen, few, at)
+
+    def _worth_of_data(self, page: bytes, host: str) -> PageNovelty:
+        """Return what is new in a *page* that is not markup. Of short JSON, numbers alone are no new words."""
+        times = self._shown.times(hash((host, _fingerprint(page)))) if page else OFTEN
+        if times:
+            return PageNovelty.COPY if times < OFTEN else PageNovelty.NOTHING
+        if page[:1] in (b"{", b"[") and len(page) <= READ:
+            words, numbers = _NUMBER.subn(b"0", page)
+            if self._shown.times(hash((host, words))):
+                return PageNovelty.NUMBERS if numbers >= MANY_NUMBERS else PageNovelty.NUMBER
+        return PageNovelty.NEW
 
     def _worth_of_large(self, page: bytes, at: Place, *, varied: bool) -> PageNovelty:
         """Return what is new on a large *page*. Read on after an opening with news only if the page is *varied*."""

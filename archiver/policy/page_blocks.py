@@ -1,4 +1,6 @@
-"""The blocks of a page: the text between two tags that start or end a paragraph, a row, an item or a script. Pure.
+"""The blocks and the forms of a page. Pure.
+
+A block is the text between two tags that start or end a paragraph, a row, an item or a script.
 
 A block counts without what follows from the URL of the page or changes at each visit: the text of links, the URL's own
 words and numbers, dates, times of day and one-time tokens. Of a large page we read parts: at its heading, in its middle
@@ -6,12 +8,15 @@ and at its end.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from html import unescape
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from archiver import url
 from archiver.config.expressions import compiled
 
 OPENING = 768  # … of a larger one below its heading, enough if they show something new …
@@ -24,6 +29,8 @@ MOST_DAYS = 64  # in one block: a month has no more
 MENUS = 32 << 10  # bytes that are searched for a heading
 FEW = 16  # blocks
 SHORTEST_BLOCK = 4  # bytes; a shorter block is a number or a mark
+MOST_WORDS = 1000  # of a page with a form
+LONGEST_FORM = 64 << 10  # bytes
 ONCE = 16  # letters and digits mixed: a session id or a nonce
 ONCE_LONG = 40  # letters alone
 
@@ -60,6 +67,13 @@ _DATE = re.compile(  # a date in any usual spelling, a time of day with seconds,
     rb"(?:[ ,/-]+(?:%b|%b)(?![0-9a-z\x80-\xff]|[:.][0-9])){0,3})"
     rb"(?![0-9a-z\x80-\xff])" % (_YEAR, _DAY, _DAY, _TIME, _YEAR, _TIME, _DAY, _NAMES, _YEAR, _DAY)
 )
+_OPENS = re.compile(rb"<form\b[^>]{0,2000}", re.IGNORECASE)
+_POST = re.compile(rb"""\bmethod\s*=\s*["']?\s*post\b""", re.IGNORECASE)
+_ACTION = re.compile(rb"""\saction\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
+_HIDDEN_FIELD = re.compile(rb"""<input\b(?=[^>]{0,500}\btype\s*=\s*["']?hidden\b)[^>]{0,2000}""", re.IGNORECASE)
+_SOURCE = re.compile(rb"""\s(?:src|srcset|poster|data)\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
+_TITLE = re.compile(rb"<(?:title|h1)\b[^>]{0,200}>[^<]{0,300}", re.IGNORECASE)
+_VALUE = re.compile(rb"""\svalue\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
 
 
 class BlockText(NamedTuple):
@@ -67,6 +81,24 @@ class BlockText(NamedTuple):
 
     words: bytes  # separated by one space, with `#` for numbers; empty if there are none
     numbers: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageModel:
+    """What a page with a form shows, and the words of its URL."""
+
+    words: frozenset[bytes]
+    numbers: frozenset[bytes]
+    sources: frozenset[bytes]
+    own: frozenset[bytes]
+
+    def is_like(self, other: "PageModel") -> bool:
+        """Return True if the pages differ only in words of their URLs."""
+        return self.sources == other.sources and (self.words ^ other.words) <= (self.own | other.own)
+
+    def has_numbers_of(self, other: "PageModel") -> bool:
+        """Return True if the pages differ only in numbers of their URLs."""
+        return (self.numbers ^ other.numbers) <= (self.own | other.own)
 
 
 NO_TEXT = BlockText(b"", ())
@@ -136,12 +168,13 @@ def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockT
     text = _HIDDEN.sub(b" ", block[:most].lower())
     if b"&" in text:
         text = _ENTITY.sub(b" ", text)
-    if len(text) < DATED and _DIGIT.search(text) is not None:
-        text = _DATE.sub(b" ", text)
-    tokens = _TOKEN.findall(text)
+    if _DIGIT.search(text) is None:
+        words = [token for token in _TOKEN.findall(text) if token not in own and len(token) < ONCE_LONG]
+        return BlockText(b" ".join(words), ()) if words else NO_TEXT
+    tokens = _TOKEN.findall(_DATE.sub(b" ", text) if len(text) < DATED else text)
     if not tokens or (tokens[-1].isdigit() and _are_days(tokens)):
         return NO_TEXT
-    words: list[bytes] = []
+    words = []
     numbers: list[bytes] = []
     last, has_text = b"", False
     for token in tokens:
@@ -176,3 +209,55 @@ def _are_days(tokens: Sequence[bytes]) -> bool:
 def _is_once(token: bytes) -> bool:
     """Return True if *token* was most likely made for this one answer."""
     return len(token) >= ONCE_LONG or (len(token) >= ONCE and _DIGITS.search(token) is not None)
+
+
+def posted_forms(page: bytes) -> Iterator[bytes]:
+    """Yield the forms in *page* that are sent by POST, with what is in them."""
+    for found in _OPENS.finditer(page):
+        if _POST.search(found[0]) is not None:
+            end = page.find(b"</form", found.end(), found.end() + LONGEST_FORM)
+            yield page[found.start() : end if end >= 0 else found.end() + LONGEST_FORM]
+
+
+def _text(attribute: bytes) -> str:
+    return unescape(attribute.strip(b"\"'").decode("utf-8", "replace"))
+
+
+def form_action(form: bytes, address: str) -> str:
+    """Return the URL to which *form* on the page at *address* is sent."""
+    opening = form[: form.find(b">")] if b">" in form else form
+    found = _ACTION.search(opening)
+    return (url.join(address, _text(found[1])) if found is not None else None) or address
+
+
+def hidden_values(form: bytes) -> Iterator[str]:
+    """Yield the values of the hidden fields of *form*."""
+    for field_ in _HIDDEN_FIELD.findall(form):
+        if (value := _VALUE.search(field_)) is not None:
+            yield _text(value[1])
+
+
+def title_words(page: bytes) -> frozenset[bytes]:
+    """Return the words of the title and of the first heading of *page*."""
+    start = heading(page)
+    found = [_TITLE.search(page, 0, MENUS), _TITLE.search(page, start, start + BLOCK)]
+    texts = [block_text(each[0] + b">", frozenset(), LONGEST_BLOCK) for each in found if each is not None]
+    return frozenset(word for text in texts for word in (*text.words.split(), *text.numbers))
+
+
+def page_model(page: bytes, address: str, quoted: frozenset[bytes], *, whole: bool) -> PageModel | None:
+    """Return what *page* shows; None if that is more than a form has. *whole*: with the queries of its images.
+
+    Words that are *quoted* from the page that it is about count as its own.
+    """
+    words: set[bytes] = set()
+    numbers: set[bytes] = set()
+    for block in blocks(page):
+        text = block_text(block, frozenset(), LONGEST_BLOCK)
+        words.update(text.words.split())
+        numbers.update(text.numbers)
+        if len(words) > MOST_WORDS:
+            return None
+    sources = _SOURCE.findall(page)
+    shown = frozenset(sources if whole else (each.partition(b"?")[0].strip(b"\"'") for each in sources))
+    return PageModel(frozenset(words), frozenset(numbers), shown, own_words(address) | quoted)

@@ -67,6 +67,12 @@ class Quotas:
         """True if a person may have blocked a host."""
         return bool(self._settings.common.politeness.block)
 
+    @property
+    def single_pages(self) -> bool:
+        """True if the settings take no page but the seeds."""
+        scope = self._settings.common.scope
+        return scope.scope == "page" or scope.max_depth == 0
+
     def of(self, origin: str) -> Allowance:
         """Return the quota of the host *origin* (scheme and authority)."""
         settings = self._settings.of(origin)

@@ -52,8 +52,10 @@ def pause(tries: int) -> float:
     return min(FIRST_PAUSE * 2.0 ** min(tries, 30), LONGEST_PAUSE)
 
 
-def after_answer(framing: Framing, truncated: Truncation | None, tries: int, retries: int, now: float) -> RetryDecision:
-    """Decide after an answer was captured on try number *tries* (the first is 0)."""
+def after_answer(
+    framing: Framing, truncated: Truncation | None, tries: int, retries: int, now: float, *, is_damaged: bool = False
+) -> RetryDecision:
+    """Decide after an answer was captured on try number *tries* (the first is 0); *is_damaged*: its coding breaks."""
     wait, rest = retry_after(framing, now), rest_after(framing, tries, now)
     not_before = now + rest if rest else 0.0
     faults = f"malformed: {', '.join(framing.faults)}" if framing.faults else ""
@@ -61,13 +63,13 @@ def after_answer(framing: Framing, truncated: Truncation | None, tries: int, ret
         due = now + max(wait, pause(tries))
         event = Event.RETRY if tries < retries else Event.CAPTURE
         return RetryDecision(event, f"overloaded: answered {framing.status}", due, not_before=not_before)
-    if truncated is not None:
-        note = cut_note(truncated) + (f"; {faults}" if faults else "")
-        again = truncated in CUT and tries < min(retries, 1)
-        return RetryDecision(
-            Event.RETRY if again else Event.CAPTURE, note, now + pause(tries) if again else 0.0, not_before
-        )
-    return RetryDecision(Event.CAPTURE, faults, not_before=not_before)
+    note = faults if truncated is None else cut_note(truncated) + (f"; {faults}" if faults else "")
+    if (truncated in CUT or is_damaged) and tries < min(retries, 1):
+        return RetryDecision(Event.RETRY, note, now + pause(tries), not_before)
+    return RetryDecision(Event.CAPTURE, note, not_before=not_before)
+
+
+CODING_FAULT = "content-coding"  # fault word for a body that is not encoded as its head says
 
 
 def cut_note(truncated: Truncation) -> str:
@@ -136,6 +138,8 @@ def retry_after(framing: Framing, now: float) -> float:
     A date is compared with the server's clock if the answer has a Date, because ours may be wrong by hours.
     """
     value = (framing.first("retry-after") or "").strip()
+    if not value:  # as in most answers
+        return 0.0
     if value.isascii() and value.isdigit():
         return min(float(value), LONGEST_PARK)
     moment = _moment(value)

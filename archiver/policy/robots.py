@@ -184,6 +184,7 @@ def _key(rule: Rule) -> str:
 MAX_BODY = 512 << 10  # RFC 9309 §2.5 requires at least 500 KiB
 MAX_LINE = 16_663  # the rest is dropped, as at Google: 8 times 2083 (once the longest URL of a browser) less one
 PROBE = 16  # bytes examined to recognize UTF-16 without a mark
+NO_RULES = 503  # the status kept for an answer that is no permission: 429, or one that is cut short
 MAX_REDIRECTS = 5  # RFC 9309 §2.3.1.2
 MAX_SITEMAPS = 1000
 

@@ -5,13 +5,13 @@ exclude, exclude-ext and the exclude lists, redirects in a row, hops and depth, 
 requisites outside of it. Results that depend only on the URL are cached.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
 from archiver.config import presets
-from archiver.config.option_types import SLOW, Pattern
+from archiver.config.option_types import SLOW, Pattern, words_of
 from archiver.config.scope_settings import ScopeSettings
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 from archiver.policy.url_forms import Respelling
@@ -54,14 +54,10 @@ def redirects_in_a_row(path: str) -> int:
     return len(path) - len(path.rstrip(Hop.REDIRECT))
 
 
+@lru_cache(maxsize=1024)  # a page has many links, and a crawl few paths
 def is_guess(path: str) -> bool:
     """Return True if only a script named the URL at the end of the hop *path*, redirects aside."""
     return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
-
-
-def site(address: str) -> str:
-    """Return the host of *address* without scheme, `www.` and default port."""
-    return url.authority(address).removeprefix("www.")
 
 
 def priority(path: str, depth: int) -> int:
@@ -109,8 +105,8 @@ class Scope:
         self._settings = settings
         self._include = [Pattern(f"include[{n}]: {text}", text) for n, text in enumerate(settings.include)]
         self._exclude = [Pattern(f"exclude[{n}]: {text}", text) for n, text in enumerate(settings.exclude)]
-        self._without = [(name, entry) for name in _each(settings.without) for entry in presets.SETS[name].entries]
-        self._endings = tuple(f".{ending}" for ending in _each(settings.exclude_ext))
+        self._without = [(name, entry) for name in words_of(settings.without) for entry in presets.SETS[name].entries]
+        self._endings = tuple(f".{ending}" for ending in words_of(settings.exclude_ext))
         self._surts = tuple(settings.scope_surt)
         self._refuses = bool(self._exclude or self._endings or self._without)
         self._whole_sites = settings.scope in {"host", "domain"} and not self._surts
@@ -204,7 +200,7 @@ class Scope:
         return self._about(address, True).at_home
 
     def _add(self, seeds: tuple[str, ...]) -> None:
-        self._sites.update(map(site, seeds))
+        self._sites.update(map(url.site, seeds))
         self._domains.update(self._domain_of(url.host(seed)) for seed in seeds)
         self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(folder, seeds))))
         self._pages.update(map(url.in_capitals, seeds))
@@ -219,7 +215,7 @@ class Scope:
         return self._homes(address[:slash]) if slash <= LONGEST_REMEMBERED else self._is_home_host(address)
 
     def _is_home_host(self, address: str) -> bool:
-        if site(address) in self._sites:
+        if url.site(address) in self._sites:
             return True
         return self._settings.scope == "domain" and self._domain_of(url.host(address)) in self._domains
 
@@ -345,7 +341,7 @@ class Scope:
 
     def _needed_out(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
         """Return the off-scope hops of a requisite of *parent*. For a page out of scope, its own host is no hop."""
-        beside = parent.off_scope_hops >= LINK_OUTSIDE and site(link.url) == site(parent.url)
+        beside = parent.off_scope_hops >= LINK_OUTSIDE and url.site(link.url) == url.site(parent.url)
         if about.at_home or beside:
             return parent.off_scope_hops
         off_scope_hops = parent.off_scope_hops + 1
@@ -371,20 +367,15 @@ def _if_wanted(about: UrlFacts, *, wanted: bool) -> UrlFacts:
     return about._replace(inside=True, at_home=True) if wanted else about
 
 
-def _each(lists: Iterable[str]) -> Iterator[str]:
-    """Return the words of *lists*, which separate them with commas."""
-    return (word for words in lists for word in words.split(","))
-
-
 def _slowly(about: UrlFacts) -> str:
     return f" ({about.slow} took too long on this URL)" if about.slow else ""
 
 
 def bare(address: str) -> str:
     """Return *address* without the parts that `site` drops, with percent escapes in capitals."""
-    return site(address) + url.in_capitals(url.target(address))
+    return url.site(address) + url.in_capitals(url.target(address))
 
 
 def folder(seed: str) -> str:
     """Return the prefix, without scheme and `www.`, of the URLs below the path of *seed*."""
-    return site(seed) + url.in_capitals(url.path(seed)).rpartition("/")[0] + "/"
+    return url.site(seed) + url.in_capitals(url.path(seed)).rpartition("/")[0] + "/"

@@ -23,7 +23,7 @@ from archiver.config.option_types import Pattern
 from archiver.config.scope_settings import ScopeSettings
 from archiver.config.seeds import SeedSetting, written
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
-from archiver.policy.scope import LONGEST_REMEMBERED, REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row, site
+from archiver.policy.scope import LONGEST_REMEMBERED, REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row
 from archiver.policy.url_forms import Respelling
 
 LEVELS = 64  # folders of a path that are searched for the nearest seed
@@ -68,12 +68,12 @@ class SeedGroup:
 
     def place(self, seed: str, number: int, domain: str) -> None:
         """Use the settings at *number* of `own` for URLs near *seed*, unless another seed is nearer."""
-        for place in (bare(seed), folder(seed), site(seed), f"*.{domain}"):
+        for place in (bare(seed), folder(seed), url.site(seed), f"*.{domain}"):
             self.places.setdefault(place, number)
 
     def nearest(self, address: str, domain: str) -> tuple[int, SeedSetting]:
         """Return the settings, with their number, of the seed nearest to *address*."""
-        host, path = site(address), url.in_capitals(url.path(address))
+        host, path = url.site(address), url.in_capitals(url.path(address))
         slashes = [place for place, letter in enumerate(path) if letter == "/"][:LEVELS]
         folders = (host + path[: place + 1] for place in reversed(slashes))
         places = (bare(address), *folders, host, f"*.{domain}")

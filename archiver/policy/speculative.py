@@ -7,6 +7,7 @@ wrong, each further document gets a short trial.
 Invariant: a URL that was not requested does not count.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from archiver.model import Claim, Hop, Links, PatternTally
 MARK = "speculative "  # begins the names of our tallies
 PROBED = "probe "  # begins the names of tallies of the files that a host need not be asked for again
 SITEMAPS = ("/sitemap.xml", "/sitemap_index.xml")
+FAULTY_SITEMAP = "sitemap: "  # prefix of the note of a sitemap that may name less than it should
 ICON = "/favicon.ico"
 _UNNAMED = frozenset((*SITEMAPS, ICON))
 _MAPPED, _SHOWN = 1, 2  # flags in such a tally: the sitemaps are known, the icon is known
@@ -25,6 +27,7 @@ TRIAL = 3  # guesses of a document on a host that has used these up
 MOST_TRIALS = 200  # wrong guesses on such a host; then no other document gets a trial
 MOST_HOSTS = 10_000  # remembered; older ones start again at zero
 MOST_DOCUMENTS = 10_000  # the same for documents
+MOST_FOLDERS = 10  # of one host in which a sitemap is asked for
 MOST_BODIES = 1000  # remembered, to recognize one page under many URLs
 
 _Reading = tuple[str, bool, bool]
@@ -116,21 +119,48 @@ def _reading(address: str, named_by: str) -> _Reading:
 
 def is_unnamed(address: str) -> bool:
     """Return True if *address* is a file that sites have without linking to it: a sitemap or the icon."""
-    return url.target(address) in _UNNAMED
+    return url.target(address) in _UNNAMED or is_sitemap(address)
+
+
+def is_sitemap(address: str) -> bool:
+    """Return True if *address* is where sites have a sitemap: at the root, or in a folder that is a site of its own."""
+    return url.target(address).endswith(SITEMAPS)
+
+
+def _folder(address: str) -> str:
+    """Return the folder below the root of which *address* is the index, as it is the home of a site; "" if none."""
+    folder, _, name = address.partition("?")[0].rpartition("/")
+    is_home = not name or name.startswith(("index.", "sitemap"))
+    return f"{folder}/" if is_home and folder != url.origin(address) else ""
 
 
 class Probes:
-    """The hosts that need not be asked for sitemaps or the icon. Not thread-safe. *known*: from earlier runs."""
+    """The places that need not be asked for sitemaps or the icon. Not thread-safe. *known*: from earlier runs."""
 
     def __init__(self, known: Iterable[PatternTally] = ()) -> None:
         self._hosts = {tally.pattern: tally.visits for tally in known if tally.pattern.startswith(PROBED)}
+        self._folders = Counter(url.origin(name.removeprefix(PROBED)) for name in self._hosts if name.endswith("/"))
 
     def named(self, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
         """Record the *links* in the robots.txt of *claim*. Return the changed tallies of its hosts."""
         if not any(link.hop is Hop.MANIFEST for link in links.links):
             return ()
         hosts = dict.fromkeys(url.origin(address) for address in (claim.url, claim.via) if address)
-        return tuple(self._learned(host, _MAPPED) for host in hosts)
+        maps = [link.url for link in links.links if link.hop is Hop.MANIFEST]
+        folders = dict.fromkeys(folder for each in maps[:MOST_FOLDERS] if (folder := _folder(each)))
+        return tuple(self._learned(place, _MAPPED) for place in (*hosts, *folders))
+
+    def below(self, seed: str, links: Links) -> tuple[list[str], tuple[PatternTally, ...]]:
+        """Return the sitemap to request in the folder of *seed*, which names *links*, and the tallies to remember.
+
+        Many programs are installed below a path, and robots.txt at the root names no sitemap of theirs.
+        """
+        folder, origin = _folder(seed), url.origin(seed)
+        named = any(link.hop is Hop.MANIFEST for link in links.links)
+        if not folder or named or PROBED + folder in self._hosts or self._folders[origin] >= MOST_FOLDERS:
+            return [], ()
+        self._folders[origin] += 1
+        return [folder + SITEMAPS[0][1:]], (self._learned(folder, _MAPPED),)
 
     def after(self, page: str, links: Links, *, html: bool) -> tuple[list[str], tuple[PatternTally, ...]]:
         """Return the unnamed URLs to request for *page*, which names *links*, and the tallies to remember."""
@@ -147,8 +177,8 @@ class Probes:
         learned = known | _MAPPED | _SHOWN * shown
         return wanted, () if learned == known else (self._learned(origin, learned),)
 
-    def _learned(self, origin: str, what: int) -> PatternTally:
-        name = PROBED + origin
+    def _learned(self, place: str, what: int) -> PatternTally:
+        name = PROBED + place
         known = self._hosts.pop(name, 0) | what
         self._hosts[name] = known
         if len(self._hosts) > MOST_HOSTS:

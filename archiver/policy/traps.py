@@ -2,7 +2,8 @@
 
 A page is *barren* if all that it shows beyond its own URL was shown before on its site. Suspicion delays: what looks
 like a trap goes to the end of its host's queue, the later the more barren pages its pattern has brought. It is fetched
-all the same, until the site's budget of barren pages is spent; only then is the rest of what is suspicious held.
+all the same, until the site's budget of barren pages is spent; only then is the rest of what is suspicious held. A
+pattern that is not proved barren is tried even then.
 
 A copy is neither barren nor fruitful: a page that repeats what few others show. Each text excuses few pages, so no trap
 lives on copies.
@@ -24,35 +25,46 @@ from typing import NamedTuple
 from archiver import url
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
+from archiver.policy.content_ids import PROVEN, ContentIds, brings, may_bring
+from archiver.policy.dead_ends import (
+    HOPELESS,
+    LEVELS,
+    MISSING,
+    FormPages,
+    Mazes,
+    is_in_vain,
+    lateness,
+)
 from archiver.policy.novelty import Novelty, PageNovelty
+from archiver.policy.patterns.leaves import LAST, LONG_LIST, Leaves
+from archiver.policy.patterns.redirects import Pageless, Redirects
 from archiver.policy.unlisted import UnlistedPages
-from archiver.policy.url_forms import UrlShape, is_session, likeness, odd, page_of, variant
+from archiver.policy.url_forms import (
+    VARIANT,
+    UrlShape,
+    directory_of,
+    ids_in,
+    is_session,
+    is_varied,
+    likeness,
+    list_of,
+    odd,
+    page_of,
+)
 
-RULES = (
-    "max-repeats",
-    "max-segments",
-    "max-url-length",
-    "max-years-ahead",
-    "trap-budget",
-    "pattern-budget",
-    "directory-budget",
-    "traps",
-)  # the beginning of each rule, in the words of the settings
-
-VARIANT = "#variant"  # ends the tally names of variants of other URLs; no URL here has a fragment
+_OF_URLS = ("max-repeats", "max-segments", "max-url-length", "max-years-ahead")
+RULES = (*_OF_URLS, "trap-budget", "pattern-budget", "directory-budget", "traps")  # the beginning of each rule
 SITE = "site "  # begins the tally name of a whole site
 MOST_PATTERNS = 20_000  # in memory, and restored by a later run; the least recently seen is forgotten
 POOR = 1 << 16  # barren pages: half a megabyte; a power of two, like …
 KNOWN = 1 << 18  # … pages that were linked to: two megabytes
-VARIANTS = 1 << 16  # URLs without their session ids, each with its first variant
+VARIANTS = 1 << 16  # URLs without their ids, each with its first variant: a megabyte
 SHARE = 5  # the site may have one more barren page for so many fruitful ones; for each one, if their URLs are single
-PROVEN = 8  # fruitful pages of a pattern; from then on we suspect it only if a third of its pages are barren
+TRIES = 32  # patterns of a site that may be tried in vain after its budget is spent; one that brings news goes on
 A_LIST = 5  # new pages of one pattern that a page must link to, to answer for them
-IN_VAIN = 200  # barren pages of a pattern after which lists no longer answer for it, …
-HOPELESS = 20  # … if fewer than one in so many brought something
-MAZE = 100  # pages of one directory that led only to new URLs; beyond, such pages count as barren
-LEVELS = (0, 64, 256, 600)  # barren pages; at each of these counts a pattern goes later
 
+FORMS = "traps: on: a form that is the same under each URL"
+Tallies = tuple[PatternTally, ...]
 _PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
 
 
@@ -87,10 +99,15 @@ class Traps:
         self._on = settings.traps == "on"
         self._tallies: dict[str, PatternTally] = {}
         self._levels: dict[str, int] = {}  # of patterns and families that are suspicious
-        self._mazes: Counter[str] = Counter()
+        self._mazes = Mazes()
+        self._leaves = Leaves()
+        self._led: Counter[str] = Counter()  # pages, by pattern and family, that brought only links to others
         self._unlisted = UnlistedPages()
-        self._variants = array("q", bytes(16 * (VARIANTS if self._on else 1)))
+        self._ids = ContentIds(VARIANTS if self._on else 1)
         self._novelty = Novelty() if self._on else None
+        self._forms = FormPages(self._is_known)
+        self._pageless = Pageless(Redirects(self._forms, self._is_known, self._tallies.get))
+        self._tries: Counter[str] = Counter()  # of each site, in vain
         self._poor = array("q", bytes(8 * (POOR if self._on else 1)))
         self._known = array("q", bytes(8 * (KNOWN if self._on else 1)))
         for tally in known if self._on else ():
@@ -112,7 +129,7 @@ class Traps:
     @property
     def calm(self) -> bool:
         """True if nothing is suspicious. Then, of the URLs that were taken before, only variants can matter."""
-        return not self._levels and not self._has_budgets
+        return not (self._levels or self._has_budgets or self._forms.any_spent or self._pageless.any_late)
 
     @property
     def _has_budgets(self) -> bool:
@@ -131,19 +148,24 @@ class Traps:
             return FREE
         self._known[hash(address) & (KNOWN - 1)] = hash(address)
         rule = odd(address, self._settings, year)
-        again = self._is_variant(address)
-        if rule or again or self._levels or self._has_budgets or self.is_poor(via):
-            alone = Suspicion(2 if again else int(bool(rule)), rule)
-            return self._placed(address, self._standing(address, via, _names(address, varies=again), alone))
+        again = self._ids.is_variant(address)
+        if rule or again or not self.calm or self.is_poor(via):
+            names = self._names(address, varies=again)
+            alone = Suspicion(2 if again and not ids_in(address) else int(bool(rule)), rule)
+            return self._placed(address, self._standing(address, via, names, alone))
         return self._placed(address, FREE)
 
     def waits(self, address: str, via: str) -> Suspicion:
         """Return the suspicion against a page that is already queued. See `judge`."""
         if not self._on:
             return FREE
-        if not self._levels and not self._has_budgets:
+        if self.calm:
             return self._placed(address, FREE)
         return self._placed(address, self._standing(address, via, self._names(address), FREE))
+
+    def _is_known(self, address: str) -> bool:
+        """Return True if a page named *address*."""
+        return self._known[hash(address) & (KNOWN - 1)] == hash(address)
 
     def _placed(self, address: str, standing: Suspicion) -> Suspicion:
         """Return *standing*, one level later for an unlisted page. That never holds it."""
@@ -155,44 +177,65 @@ class Traps:
         """Return True if *address* is a page that showed nothing new."""
         return self._on and address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
-    def saw(self, page: PageEvidence) -> tuple[PatternTally, ...]:
+    def saw(self, page: PageEvidence) -> Tallies:
         """Count an archived page. Return the changed tallies of its pattern, its family and its site."""
         if self._novelty is None:
             return ()
         if page.markup:
             self._unlisted.saw(page.url, unlisted=page.unlisted)
-        shape, family = self._names(page.url)
+        shape, family = names = self._names(page.url)
         own = likeness(page.url).pattern
-        same = page.via != "" and likeness(page.via).pattern == own
+        self._pageless.found(shape)
+        self._ids.saw(page.url, own, shape)
+        on = likeness(page.via).pattern if page.via else ""
+        same = on == own
         first = shape not in self._tallies and not self.is_poor(page.via)
         known, where = self._known, KNOWN - 1
-        new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead) and not self._is_variant(lead)]
-        worth = self._novelty.worth(page.url, own, page.text, markup=page.markup, varied=_is_varied(page.url, new))
+        new = [
+            lead for lead in page.leads if known[hash(lead) & where] != hash(lead) and not self._ids.is_variant(lead)
+        ]
+        worth = self._novelty.worth(page.url, own, page.text, markup=page.markup, varied=is_varied(page.url, new))
         if worth is PageNovelty.NUMBER and (same or self.is_poor(page.via)):
             worth = PageNovelty.COUNTER  # one number, and only pages of its own pattern link here
-        if worth is not PageNovelty.NEW and new and self._leads_on(own, family, new):
+        leads_on = worth is not PageNovelty.NEW and self._leads_on(own, family, new)
+        if page.markup:
+            self._forms.saw(page.url, page.via, page.text, None if leads_on else worth)
+        if leads_on:
             worth = PageNovelty.NEW
-        if worth is PageNovelty.NEW and self._in_maze(page, new):
+            self._led.update((shape, family))
+        if worth is PageNovelty.NEW and self._mazes.saw(page.url, page.leads, new, page.via):
             worth = PageNovelty.NOTHING
         if worth is PageNovelty.COPY and (same or not self._is_single(page.url, shape)):
             worth = PageNovelty.NOTHING
         if worth is PageNovelty.NOTHING:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
+        is_barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
+        self._leaves.saw(page.url, new, (shape, family) if is_barren else ())
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()
-        return (*listed, *self._count(page.url, shape, family, worth))
+        ends = self._leaves.has(page.url, page.via, names, proven=True) and self._levels.get(on, 0) < LONG_LIST
+        return (*listed, *self._count(page.url, names, worth, ends=ends))
 
-    def saw_part(self, via: str, content: int) -> tuple[PatternTally, ...]:
+    def missed(self, address: str, status: int, target: str = "") -> None:
+        """Count an error, or a redirect to *target*. It speaks against its pattern as long as that has no pages."""
+        if not self._on or (status not in MISSING and not target):
+            return
+        shape = self._names(address).pattern
+        if (tally := self._tallies.get(shape)) is None or not tally.visits:
+            self._pageless.saw(address, shape, target, self._settings.barren_pages)
+
+    def saw_part(self, via: str, content: int) -> Tallies:
         """Count a requisite of the page *via*. New *content* speaks for the page's pattern, known content against it.
 
         It counts only if the page itself showed nothing new.
         """
         if self._novelty is None or not self.is_poor(via):
             return ()
-        shape, family = self._names(via)
+        shape, family = names = self._names(via)
         if self._novelty.is_new(url.origin(via), content):
             self._poor[hash(via) & (POOR - 1)] = 0
+            self._forms.forgive(via)
             return self._forgive(via, shape, family)
-        return self._count(via, shape, family, PageNovelty.NOTHING)
+        return self._count(via, names, PageNovelty.NOTHING)
 
     def _standing(self, address: str, via: str, names: UrlShape, alone: Suspicion) -> Suspicion:
         """Return the suspicion against *address* by the tallies of its patterns; *alone* is the one by its URL."""
@@ -200,37 +243,54 @@ class Traps:
         tally = self._tallies.get(shape)
         if self._has_budgets and (over := self._over_budget(shape, family)):
             return over
-        if tally is not None and tally.fruitful >= PROVEN and tally.fruitful > 2 * tally.barren:
+        if self._settings.trap_budget and (form := self._forms.spent(address, tally) or self._pageless.to_forms(shape)):
+            return self._held(form, form, tally, FORMS)
+        if brings(tally):
             return FREE
-        of_family = self._levels.get(family, 0)
-        if tally is not None and tally.visits >= PROVEN:  # the pattern speaks for itself
-            of_family = min(of_family, 1)
-        level = max(level, self._levels.get(shape, 0), of_family)
-        if not level and self.is_poor(via):
+        whole = list_of(address, via)
+        level = max(level, self._levels.get(shape, 0), self._of_family(names, tally, whole))
+        if not level and not whole and self.is_poor(via):
             level = 1
-        if not level or not self._is_spent(address, shape, odd=bool(rule)):
-            return Suspicion(level)
-        return self._held(shape, family, tally, rule)
+        spent = level > 0 and self._is_spent(address, shape, odd=bool(rule))
+        if level and not rule and self._leaves.has(address, via, names, proven=not spent):
+            return Suspicion(LAST)
+        if spent:
+            tried = rule or not may_bring(tally) or self._tries[url.origin(address)] >= TRIES
+            if tried:
+                self._leaves.hold(address)
+            return self._held(shape, family, tally, rule) if tried else Suspicion(len(LEVELS))
+        for dead in self._pageless.late(shape):
+            if dead.may_hold(shape) and self._is_spent(address, shape, odd=False, cost=dead.of_site(address)):
+                return self._held(shape, shape, tally, f"trap-budget: {self._settings.trap_budget} {dead.name}")
+            level = max(level, dead.level(shape))
+        return Suspicion(level)
+
+    def _of_family(self, names: UrlShape, tally: PatternTally | None, whole: str) -> int:
+        """Return how late a page goes for its family; a page of the list *whole* goes as that does."""
+        level = self._levels.get(names.family, 0)
+        if tally is not None and (tally.visits >= PROVEN or (tally.fruitful > 1 and may_bring(tally))):
+            level = min(level, 1)  # the pattern speaks for itself
+        if not level or not whole or names.family.endswith(VARIANT):
+            return level
+        of_list = likeness(whole)
+        return min(level, max(self._levels.get(of_list.pattern, 0), self._levels.get(of_list.family, 0)))
 
     def _held(self, shape: str, family: str, tally: PatternTally | None, rule: str) -> Suspicion:
         """Return the suspicion that holds a URL after the site's budget is spent, unless the pattern was released."""
-        several = tally is not None and tally.visits > 1
-        for name in (shape, family):
-            of_name = self._tallies.get(name)
-            if of_name is not None and of_name.released > max(0, of_name.barren - of_name.listed):
+        for each in map(self._tallies.get, (shape, family)):
+            if each is not None and each.released > max(0, each.barren - each.listed):
                 return Suspicion(len(LEVELS))
-        return Suspicion(
-            len(LEVELS), rule or f"trap-budget: {self._settings.trap_budget}", shape if several else family
-        )
+        held = shape if tally is not None and tally.visits > 1 else family
+        return Suspicion(len(LEVELS), rule or f"trap-budget: {self._settings.trap_budget}", held)
 
-    def _is_spent(self, address: str, shape: str, *, odd: bool) -> bool:
-        """Return True if the site of *address* has used up its budget of barren pages for URLs like this one."""
+    def _is_spent(self, address: str, shape: str, *, odd: bool, cost: int | None = None) -> bool:
+        """Return True if barren pages, or *cost*, have used up the budget of the site for URLs like *address*."""
         budget = self._settings.trap_budget
         site = self._tallies.get(SITE + url.origin(address))
         if not budget or site is None:
             return False
         share = 1 if not odd and self._is_single(address, shape) else SHARE
-        return site.barren >= max(budget, site.fruitful // share)
+        return (site.barren if cost is None else cost) >= max(budget, site.fruitful // share)
 
     def _is_single(self, address: str, shape: str) -> bool:
         """Return True if *address* has no query, is no variant, and its pattern is not known to bring nothing."""
@@ -240,67 +300,41 @@ class Traps:
 
     def _over_budget(self, shape: str, family: str) -> Suspicion | None:
         """Return the suspicion if the settings limit the pages of *shape* or *family* and the limit is reached."""
-        settings = self._settings
-        budgets = (
-            ("pattern", settings.pattern_budget, shape),
-            ("directory", settings.directory_budget, _directory(family)),
-        )
-        for what, budget, name in budgets:
+        pages, below = self._settings.pattern_budget, self._settings.directory_budget
+        for what, budget, name in (("pattern", pages, shape), ("directory", below, directory_of(family))):
             tally = self._tallies.get(name)
             if budget and tally is not None and tally.visits >= budget + tally.released:
                 return Suspicion(len(LEVELS), f"{what}-budget: {budget}", name)
         return None
 
-    def _names(self, address: str) -> UrlShape:
-        return _names(address, varies=self._is_variant(address))
-
-    def _is_variant(self, address: str) -> bool:
-        """Return True if a URL was taken that differs only in session ids or in the order of its query."""
-        common = variant(address)
-        if not common:
-            return False
-        key, itself = hash(common), hash(address)
-        place = 2 * (key & (VARIANTS - 1))
-        if self._variants[place] == key:
-            return self._variants[place + 1] != itself
-        self._variants[place], self._variants[place + 1] = key, itself
-        return False
+    def _names(self, address: str, *, varies: bool | None = None) -> UrlShape:
+        """Return the pattern and the family that *address* counts for. Variants of known URLs have their own."""
+        found = likeness(address)
+        if not (self._ids.is_variant(address) if varies is None else varies):
+            return found
+        name = self._ids.tally_of(address, found.pattern, VARIANT, self._tallies)
+        return UrlShape(name, found.family + VARIANT)
 
     def _leads_on(self, shape: str, kin: str, new: Iterable[str]) -> bool:
         """Return True if one of the *new* links has another pattern, whose pages mostly brought something."""
-        known, where = self._known, KNOWN - 1
         for lead in new:
             pattern, family = likeness(lead)
             if page_of(pattern) == page_of(shape) or is_session(lead):
                 continue
             if not self._has_brought(pattern, "" if family == kin else family):
                 continue
-            number = hash(page_of(lead)) if "?" in lead else 0  # a known page with another query is not new
-            if not number or known[number & where] != number:
+            if "?" not in lead or not self._is_known(page_of(lead)):  # a known page with another query is not new
                 return True
         return False
 
     def _has_brought(self, pattern: str, family: str) -> bool:
-        """Return True if most pages of *pattern* brought something. If none was seen, judge by *family*."""
+        """Return True if most pages of *pattern*, or else of *family*, brought something. Links alone do not count."""
         tally = self._tallies.get(pattern)
         if tally is None or not tally.visits:
             tally = self._tallies.get(family)
-        return tally is not None and tally.fruitful > tally.barren
+        return tally is not None and tally.fruitful - self._led[tally.pattern] > tally.barren + self._led[tally.pattern]
 
-    def _in_maze(self, page: PageEvidence, new: Sequence[str]) -> bool:
-        """Return True if *page* is one of very many in its directory that lead only to URLs not named before."""
-        if len(new) < 2:
-            return False
-        home = f"{url.origin(page.url)}/"
-        others = len(page.leads) - page.leads.count(home) - page.leads.count(page.url) * (page.url != home)
-        if len(new) < others:
-            return False
-        place = home + page.url[len(home) :].partition("?")[0].rpartition("/")[0].partition("/")[0]
-        if len(self._mazes) < MOST_PATTERNS:
-            self._mazes[place] += 1
-        return self._mazes[place] > MAZE
-
-    def _listed(self, shape: str, new: Iterable[str]) -> tuple[PatternTally, ...]:
+    def _listed(self, shape: str, new: Iterable[str]) -> Tallies:
         """Let a page answer for its *new* links if many have one other pattern. Return the changed tallies."""
         found: Counter[str] = Counter()
         for lead in new:
@@ -310,41 +344,37 @@ class Traps:
         changed = []
         for pattern, number in found.items():
             tally = self._tallies.get(pattern) or PatternTally(pattern, 0, 0, 0)
-            in_vain = tally.barren >= IN_VAIN and tally.fruitful * HOPELESS < tally.barren
-            if number >= A_LIST and not in_vain:
+            if number >= A_LIST and not is_in_vain(tally):
                 changed.append(self._keep(tally._replace(listed=tally.listed + number)))
         return tuple(changed)
 
-    def _count(self, address: str, shape: str, family: str, worth: PageNovelty) -> tuple[PatternTally, ...]:
-        """Count one more page of *worth*. Return the changed tallies."""
-        site = SITE + url.origin(address)
+    def _count(self, address: str, names: UrlShape, worth: PageNovelty, *, ends: bool = False) -> Tallies:
+        """Count one more page of *worth*. Return the changed tallies. If it *ends*, it costs its site no budget."""
+        (shape, family), site = names, SITE + url.origin(address)
         tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0)
-        barren = worth in {PageNovelty.NOTHING, PageNovelty.COUNTER} or (
-            worth is PageNovelty.NUMBER and tally.fruitful % SHARE == 4
-        )
-        answered = barren and tally.barren < tally.listed
+        barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
+        barren = barren or (worth is PageNovelty.NUMBER and tally.fruitful % SHARE == 4)
+        news = worth is not PageNovelty.COPY and worth is not PageNovelty.NOTHING and worth is not PageNovelty.COUNTER
+        answered = barren and tally.barren < tally.listed and not is_in_vain(tally)
+        if barren and not tally.barren and self._is_spent(address, shape, odd=True):
+            self._tries[url.origin(address)] += 1
         changed = []
         for name in dict.fromkeys((shape, family, site)):
             known = self._tallies.get(name) or PatternTally(name, 0, 0, 0)
-            costs = barren and (name == shape or not answered)
-            fruitful = known.fruitful + (worth in {PageNovelty.NEW, PageNovelty.NUMBERS, PageNovelty.NUMBER})
-            streak = known.streak + costs if barren else 0
-            changed.append(
-                self._keep(
-                    known._replace(
-                        visits=known.visits + 1,
-                        fruitful=fruitful,
-                        streak=streak,
-                        barren=known.barren + costs,
-                    )
-                )
+            costs = barren and (name == shape or not answered) and not (ends and name == site)
+            counted = known._replace(
+                visits=known.visits + 1,
+                fruitful=known.fruitful + news,
+                streak=known.streak + costs if barren else 0,
+                barren=known.barren + costs,
             )
-        if (directory := _directory(family)) != family:
+            changed.append(self._keep(counted))
+        if (directory := directory_of(family)) != family:
             known = self._tallies.get(directory) or PatternTally(directory, 0, 0, 0)
             changed.append(self._keep(known._replace(visits=known.visits + 1)))
         return tuple(changed)
 
-    def _forgive(self, address: str, shape: str, family: str) -> tuple[PatternTally, ...]:
+    def _forgive(self, address: str, shape: str, family: str) -> Tallies:
         """Count a page as fruitful that had counted as barren. Return the changed tallies."""
         known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
         return tuple(
@@ -360,34 +390,11 @@ class Traps:
         if len(self._tallies) > MOST_PATTERNS:
             gone = next(iter(self._tallies))
             self._levels.pop(gone, None)
+            self._led.pop(gone, None)
             del self._tallies[gone]
-        if level := self._level(tally):
-            self._levels[name] = level
+        late = 0 if name.startswith(SITE) else lateness(tally, self._settings.barren_pages)
+        if late:
+            self._levels[name] = late
         else:
             self._levels.pop(name, None)
         return tally
-
-    def _level(self, tally: PatternTally) -> int:
-        """Return how late the pages of a pattern or a family go."""
-        patience, cost = self._settings.barren_pages, tally.barren - tally.listed
-        if not patience or tally.pattern.startswith(SITE) or cost < patience:
-            return 0
-        if tally.fruitful > tally.barren:
-            return int(tally.streak >= patience)
-        return sum(cost >= bound for bound in LEVELS)
-
-
-def _names(address: str, *, varies: bool) -> UrlShape:
-    """Return the pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
-    found = likeness(address)
-    return UrlShape(found.pattern + VARIANT, found.family + VARIANT) if varies else found
-
-
-def _directory(family: str) -> str:
-    """Return the directory of a *family*, whatever the queries of its URLs."""
-    return family if family.endswith(VARIANT) else page_of(family)
-
-
-def _is_varied(address: str, new: Iterable[str]) -> bool:
-    """Return True if the page may have variants: another query or session, a print view, a reply form."""
-    return "?" in address or bool(variant(address)) or any(lead.startswith(address) for lead in new)

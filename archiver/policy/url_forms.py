@@ -12,22 +12,27 @@ from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from archiver import url
 from archiver.config.expressions import compiled
 from archiver.config.presets import NONE, PRESETS, Preset
 from archiver.config.scope_settings import TrapSettings
 
+VARIANT = "#variant"  # ends the tally names of variants of other URLs; no URL here has a fragment
 REMEMBERED = 8192  # URLs …
 LONGEST_REMEMBERED = 256  # … of up to so many characters
 LONGEST_PATTERN = 400
 OPAQUE = 12  # characters of letters and digits mixed, which no one writes by hand
+FARTHEST_PAGE = 100  # from the page of a list that names it; lists count pages or entries
 SESSION = 16  # … and the shortest session id
 
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _WILD = re.compile(r"[*?\[]")
 _DIGITS = re.compile("[0-9]+")
+_PAGE_NUMBER = re.compile("[0-9]{1,6}")
 _SEPARATOR = re.compile(r"&|;(?=[^=;&]{1,40}=)")  # a few programs put a semicolon in place of &
+_PLAIN_SEPARATOR = re.compile("[&;]")
 _CHOOSING = frozenset(  # names of parameters …
     ("a", "act", "action", "area", "cmd", "do", "func", "mode", "module", "op", "option", "task", "view")
 )
@@ -119,6 +124,45 @@ def page_of(shape: str) -> str:
     return shape.partition("?")[0]
 
 
+def values_of_query(address: str) -> list[str]:
+    """Return the values in the query of *address*, decoded."""
+    parts = _PLAIN_SEPARATOR.split(address.partition("?")[2])
+    return [value for part in parts if (value := unquote(part.partition("=")[2]))]
+
+
+def values_in(address: str) -> list[str]:
+    """Return the values in the query of *address* and the segments of its path."""
+    return [*values_of_query(address), *filter(None, url.path(address).split("/"))]
+
+
+def spelling(address: str) -> str:
+    """Return what two spellings of one URL have in common: scheme, `www.` and a slash at the end do not matter."""
+    page, mark, query = address.partition("://")[2].removeprefix("www.").partition("?")
+    return page.rstrip("/") + mark + query
+
+
+def list_of(address: str, via: str) -> str:
+    """Return the list that *address* and *via* are pages of, not far from each other; "" if they are not.
+
+    `?cat=a&page=3` on `?cat=a&page=2` is a page of `?cat=a`. The number of a comment is mostly too far away.
+    """
+    page, mark, query = address.partition("?")
+    if not mark or not via.startswith(page):
+        return ""
+    other, _, before = via.partition("?")
+    mine, theirs = query.split("&"), set(before.split("&") if before else ())
+    added, left = [part for part in mine if part not in theirs], theirs.difference(mine)
+    if page != other or len(added) != 1 or len(left) > 1:
+        return ""
+    name, _, number = added[0].partition("=")
+    same, _, last = next(iter(left), f"{name}=0").partition("=")
+    numbers = _PAGE_NUMBER.fullmatch(number) and _PAGE_NUMBER.fullmatch(last)
+    if same != name or not numbers or abs(int(number) - int(last)) > FARTHEST_PAGE:
+        return ""
+    rest = "&".join(part for part in mine if part in theirs)
+    return f"{page}?{rest}" if rest else page
+
+
 def is_session(address: str) -> bool:
     """Return True if *address* contains what looks like a session id."""
     session = any(not _is_written(found[0]) for found in _SESSION.finditer(address, 8))
@@ -146,6 +190,24 @@ def variant(address: str) -> str:
     elif common == address:
         return ""
     return common
+
+
+def ids_in(address: str) -> list[str]:
+    """Return what looks like session ids in *address*; it may be names of content, too."""
+    if _LONG_WORD.search(address, 8) is None:  # session ids and UUIDs have one
+        return []
+    words = [word for word in _SESSION.findall(_UUID.sub("-", address), 8) if not _is_written(word)]
+    return words + _UUID.findall(address, 8)
+
+
+def is_varied(address: str, new: Iterable[str]) -> bool:
+    """Return True if the page may have variants: another query or session, a print view, a reply form."""
+    return "?" in address or bool(variant(address)) or any(lead.startswith(address) for lead in new)
+
+
+def directory_of(family: str) -> str:
+    """Return the directory of a *family*, whatever the queries of its URLs."""
+    return family if family.endswith(VARIANT) else page_of(family)
 
 
 def odd(address: str, settings: TrapSettings, year: int) -> str:

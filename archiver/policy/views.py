@@ -47,9 +47,14 @@ def need_of(page: bytes) -> ViewNeed:
     """Return how much the page that begins with *page* needs a browser."""
     if _SCRIPTS.search(page) is None:
         return ViewNeed.NONE
-    if _EMPTY_PLACE.search(page) is not None or text_length(page, FEW) < FEW:
+    if has_empty_place(page) or text_length(page, FEW) < FEW:
         return ViewNeed.EMPTY
     return ViewNeed.LAZY if _LAZY.search(page) is not None else ViewNeed.SCRIPTED
+
+
+def has_empty_place(page: bytes) -> bool:
+    """Return True if *page* has an empty place for an application that fills it."""
+    return _EMPTY_PLACE.search(page) is not None
 
 
 def text_length(page: bytes, most: int) -> int:

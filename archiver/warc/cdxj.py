@@ -26,12 +26,13 @@ UNAUTHORIZED = "401"
 
 LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers accept
 
-# URLs whose key we can build ourselves: no escapes, no path segments to collapse, no session ids.
-_SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
+# URLs whose key we can build ourselves: no escapes that the key has not, no path segments to collapse, no session ids.
+_ESCAPE = r"%(?:20|[89A-Fa-f][0-9A-Fa-f])"  # of a space, or of a character that is not ASCII
+_SEGMENT = rf"/(?:[A-Za-z0-9_~-]|{_ESCAPE})(?:[A-Za-z0-9_~.,:@!$&*+;=-]++|{_ESCAPE})*+"
 _PLAIN = compiled(
     r"(?P<origin>(?:https?|metadata)://(?:[a-z0-9][a-z0-9.:-]{0,259}+|\[[0-9a-f:]{2,45}+\](?::[0-9]{1,5}+)?+))"
     rf"(?P<path>/|(?:{_SEGMENT})++)/?+"
-    r"(?:\?(?P<query>[A-Za-z0-9_~./?:@!$&()*+,;=-]++))?+"
+    rf"(?:\?(?P<query>(?:[A-Za-z0-9_~./?:@!$&()*+,;=-]++|{_ESCAPE})*+))?+"
 )
 # Origins whose key we can build ourselves, because the surt library is slow to load: a host name whose last label
 # begins with a letter, or an IP address in the one spelling that a canonical URL has.
@@ -234,7 +235,7 @@ def lookup_key(address: str) -> str:
         return address if _DNS.fullmatch(address) else url.surt(address)
     host = _host(plain["origin"])
     query = plain["query"]
-    if query is None:
+    if not query:
         return host + plain["path"].lower()
     query = query.lower()
     if _SESSION.search(query):

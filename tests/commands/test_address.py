@@ -11,8 +11,8 @@ import pytest
 
 from archiver.collection.settings_file import read_settings
 from archiver.model import ExitCode
-from archiver.tools.report import verdict
-from archiver.tools.report.verdict import FindingStyle
+from archiver.tools.report import findings
+from archiver.tools.report.findings import FindingStyle
 from fixtures.archives import states
 from fixtures.command import archiver, running
 from fixtures.flag import Flag, Gate
@@ -94,7 +94,7 @@ def test_commands_for_an_address() -> None:
         "archiver replay DIR": "archiver replay DIR",
     }
     for text, shown in commands.items():
-        assert verdict.command(text, "", style).strip() == shown
+        assert findings.command(text, "", style).strip() == shown
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,35 @@ def test_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not (tmp_path / "at/b.example").exists()
 
 
+def test_what_only_headers_say(tmp_path: Path) -> None:
+    """A refresh becomes an element, and a file without another extension has that of its name for a download."""
+    held = Held(tmp_path / "c").add(f"{URL}to", b"<title>to</title>")
+    held.add(f"{URL}a/from", "<!doctype html><p>Grüße".encode(), head("200 OK", "text/html", "Refresh: 3, URL='/to#x'"))
+    held.add(f"{URL}away", b"<p>away", head("200 OK", "text/html", "Refresh: 0; https://elsewhere.example/"))
+    held.add(f"{URL}self", b"<p>self", head("200 OK", "text/html", "Refresh: 60"))
+    names = {
+        "get1": ("application/octet-stream", 'attachment; filename="report 1.csv"', "get1.csv"),
+        "get2": (
+            "application/x-unknown",
+            "attachment; filename*=UTF-8''r%C3%A9sum%C3%A9.docx; filename=r",
+            "get2.docx",
+        ),
+        "get3": ("application/octet-stream", "attachment; filename=page.html", "get3.bin"),
+        "get4.zip": ("application/octet-stream", "attachment; filename=a.exe", "get4.zip"),
+        "get5": ("application/pdf", "inline; filename=a.exe", "get5.pdf"),
+    }
+    for name, (media, disposition, _) in names.items():
+        answered = head("200 OK", media, f"Content-Disposition: {disposition}")
+        held.add(f"{URL}{name}", b"\x01", answered, mime=media)
+    assert run(["export", str(held.write()), "--to", str(tmp_path / "e")]) == ExitCode.DONE
+    folder = tmp_path / "e" / "example.org"
+    refresh = '<meta http-equiv="refresh" content="3;url=../to.html#x">'
+    assert (folder / "a/from.html").read_bytes() == f"<!doctype html>{refresh}<p>Grüße".encode()
+    assert (folder / "away.html").read_bytes() == b"<p>away"
+    assert (folder / "self.html").read_bytes() == b"<p>self"
+    assert {path.name for path in folder.glob("get*")} == {expected for _, _, expected in names.values()}
+
+
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing that is there is replaced."""
     directory = str(Held(tmp_path / "c").add(URL, b"x", head("404 No")).write())

@@ -191,6 +191,10 @@ def test_the_reason_of_a_browser_is_in_plain_words(printed: str, why: str, after
         (("c", "--browser", "false"), "the browser did not start: it printed nothing that explains it"),
         (("c", "--browser", "sh -c 'echo no screen >&2'"), "the browser did not start: no screen"),
         (
+            ("c", "--browser", "sh -c 'echo Missing X server >&2'"),
+            "it finds no screen; log in on a machine that has one, and bring its cookies with --load-cookies",
+        ),
+        (
             ("c", "--browser", "sh -c 'echo \"[7:7:1126/134911.7:ERROR:x.cc(1)] The disk is full\" >&2'"),
             "the browser did not start: The disk is full",
         ),
@@ -208,6 +212,7 @@ def test_what_cannot_work_is_one_line(tmp_path: Path, forks: Forks, arguments: t
     done = forks.archiver("login", *arguments, cwd=tmp_path)
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert said in done.stderr
+    assert ("has one, and bring" in done.stderr) == ("has one, and bring" in said)
     assert len(done.stderr.splitlines()) <= 2
     assert "Traceback" not in done.stderr
 

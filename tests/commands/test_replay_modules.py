@@ -117,9 +117,10 @@ STRICT = f"""{SAY}
 let parent = "mine"
 const {{ opener: mine = "none" }} = {{}}
 function shadows() {{ var self = this; let location = "a"; location = "b"; return [self === undefined, location] }}
-const given = (location = "c") => location
+const given = (location = "c") => location, arrow = location => location
 class Kept {{ field = location.href; location = 'd'; eval = 1; arguments = 2; static from() {{ return this }} }}
-say("strict", [parent, mine, shadows(), given(), new Kept().field, new Kept().location, Kept.from() === Kept].join(" "))
+const same = Kept.from() === Kept
+say("strict", [parent, mine, shadows(), given(), new Kept().field, new Kept().location, same, arrow("e")].join(" "))
 const count = (function () {{ return arguments.length }})(1, 2)
 say("arguments", String(count) + eval("1 + 1"))
 export {{ count as default }}
@@ -155,7 +156,7 @@ def test_modules_in_the_page_and_import_maps(tmp_path: Path) -> None:
         "text": "import './never.js'; location = '/never'" + 'import "x"' + bare + ' import("/never.js")',
         "built": "/deep/er/near.js1",
         "classic": "/deep/er/near.js1",
-        "strict": f"mine none true,b c {HOME}/ d true",
+        "strict": f"mine none true,b c {HOME}/ d true e",
         "arguments": "22",
         "added": bare,
     }
@@ -179,3 +180,117 @@ def test_what_only_looks_like_an_import_breaks_no_classic_script(tmp_path: Path)
     with archiver_replay(held(tmp_path / "c", answers)) as wayback:
         found, errors, failed = shown(wayback, tmp_path / "profile", f"{HOME}/a/page", ["there"])
     assert (found, errors, failed) == ({"there": "true true /deep/er/near.js1"}, [], [])
+
+
+DECLARES = """const first = "const"
+const { second = "50 € früh", third: [fourth] } = { third: ["pattern"] }
+let counter = 1,
+    other = 0
+class Part { name() { return "class" } }
+async function later() { return "async" }
+function* each() { yield "generator" }
+function plain() { return "plain" }
+const fetch = () => "ours", status = "a property of window"
+function count() { return counter }
+const hidden = "mine", kept = window.kept // without a semicolon
+var top = top || {}
+var self = this, frames = []
+"""
+USES = f"""{SAY}
+counter += 1
+const made = [new Part().name(), each().next().value, plain()].join(" ")
+later().then(text => say("names", [first, second, fourth, made, text, hidden, kept].join(" ")))
+say("shared", count() + " " + other + " " + typeof self.document + " " + frames.length + " " + location.host)
+let refused = ""
+try {{ first = 1 }} catch (error) {{ refused = error.name }}
+say("constant", refused + " " + Object.keys(window).includes("first") + " " + typeof window.fetch)
+"""
+PAGE = """<!doctype html><body><script>window.hidden = window.kept = "window's"
+const inline = "inline"</script><script src="/a.js"></script>
+<script>let before = first + inline; var parent = "mine"; before += parent</script><script src="/b.js"></script>
+<script>say("inline", before + inline)</script>
+"""
+
+
+def test_classic_scripts_see_what_others_declare(tmp_path: Path) -> None:
+    """In files and in the page; what `window` has of its own stays, and a script may declare what pywb declares."""
+    answers = {
+        f"{HOME}/": ("text/html; charset=utf-8", PAGE.encode()),
+        f"{HOME}/a.js": ("text/javascript", DECLARES.encode()),
+        f"{HOME}/b.js": ("text/javascript", USES.encode()),
+    }
+    with archiver_replay(held(tmp_path / "c", answers)) as wayback:
+        wanted = ["names", "shared", "constant", "inline"]
+        found, errors, failed = shown(wayback, tmp_path / "profile", f"{HOME}/", wanted)
+    assert found == {
+        "names": "const 50 € früh pattern class generator plain async mine window's",
+        "shared": "2 0 object 0 site.example",
+        "constant": "TypeError false function",
+        "inline": "constinlinemineinline",
+    }
+    assert (errors, failed) == ([], [])
+
+
+STRICT_CLASSIC = """/* strict */ "use strict"
+function who() { return this }
+function shared() { return "shared" }
+var plain = "a var"
+const kept = Object.freeze({ mark: 1 })
+let refused = "not refused"
+try { undeclared = 1 } catch (error) { refused = error.name }
+try { kept.mark = 2 } catch (error) { refused += " " + error.name }
+say("strict", [who() === undefined, refused, location.host, globalThis.location.host, globalThis === window].join(" "))
+"""
+TEXTS = """#!/usr/bin/env node
+class Goes {
+    to = () => { const at = 1, location = at; if (!location) location = "/never"; return location }
+}
+say("texts", ["In general, this works; x = this; return this", "set location = here", 'eval ("x")'] +
+    `(a, this ${[1].map(function () { return this.document === document }, window)} = this)` +
+    /, this|[/]location=/.test("/location=") + (function () { return this })().location.host) // , this
+{ let place = 0; (location => { location = 1; place = location })(0); say("local", place + " " + new Goes().to()) }
+"""
+FUNCTIONS = """say("functions", [
+    new Function("return location.host")(),
+    Function("return this")().location.host,
+    Function("'use strict'; return this")() === undefined,
+    new Function("location", "return location")("mine"),
+    new Function("let self = 1; return self + document.title")(),
+    Function("a", "b", "return a + b").length,
+    Object.getPrototypeOf(async () => {}).constructor("return 1").constructor.name,
+    (() => {}).constructor === Function && Function() instanceof Function,
+    new (class extends Function {})("return 1")(),
+].join(" "))
+if (location.hash === "") location = "#"
+const go = () => { location = "#" /* here */; return location.host }
+say("set", [go(), go() && location.hash, location.pathname].join(" "))
+addEventListener("message", given)
+function given(event) { removeEventListener("message", given); say("message", event.data + " " + event.origin) }
+"""
+FRAME = "<script>parent.postMessage('from a frame', '*')</script>"
+
+
+def test_classic_scripts_mean_what_they_meant(tmp_path: Path) -> None:
+    """Strict code, texts that look like code, code in texts, and functions of the window without its name."""
+    page = "<!doctype html><title>page</title><body><script src=/say.js></script><script src=/strict.js></script>"
+    page += "<script>say('seen', shared() + ' ' + plain + ' ' + typeof window.who)</script>"
+    page += "<script>'use strict'; say('inline', String((function () { return this })()))</script>"
+    page += "<script src=/texts.js></script><script src=/functions.js></script><iframe src=/frame></iframe>"
+    scripts = {"say.js": SAY, "strict.js": STRICT_CLASSIC, "texts.js": TEXTS, "functions.js": FUNCTIONS}
+    answers = {f"{HOME}/": ("text/html", page.encode()), f"{HOME}/frame": ("text/html", FRAME.encode())}
+    answers |= {f"{HOME}/{name}": ("text/javascript", text.encode()) for name, text in scripts.items()}
+    with archiver_replay(held(tmp_path / "c", answers)) as wayback:
+        wanted = ["strict", "seen", "texts", "inline", "functions", "set", "local", "message"]
+        found, errors, failed = shown(wayback, tmp_path / "profile", f"{HOME}/", wanted)
+    assert found == {
+        "strict": "true ReferenceError TypeError site.example site.example true",
+        "seen": "shared a var function",
+        "texts": 'In general, this works; x = this; return this,set location = here,eval ("x")'
+        "(a, this true = this)truesite.example",
+        "inline": "undefined",
+        "functions": "site.example site.example true mine 1page 2 AsyncFunction true 1",
+        "set": "site.example  /",
+        "local": "1 1",
+        "message": f"from a frame {HOME}",
+    }
+    assert (errors, failed) == ([], [])

@@ -159,7 +159,7 @@ def test_files(crawl: Path, db: Reader) -> None:
         *[["", "", ""]] * 2,
         ["Gone \\u202e", "N", "c"],
     ]
-    assert (folder / "seed-collections.tsv").read_text().splitlines()[1:] == ["c\t1\t1\t0", "\t2\t0\t8"]
+    assert (folder / "seed-collections.tsv").read_text().splitlines()[1:] == ["c\t1\t1\t0", "\t2\t1\t8"]
     seeds = json.loads((folder / "summary.json").read_text())["seeds"]
     assert [each.get("about") for each in seeds] == [None, None, texts]
     assert (folder / "slowest-hosts.tsv").read_text().splitlines()[1] == "https://b.example\t4.000\t1\t4.0"
@@ -185,11 +185,11 @@ def test_summary_in_words(db: Reader) -> None:
         "this run  180 visits in 1:30, 2.0/s, 2.4 kB",
         "seeds     https://gone.example/ failed: dns: no such host",
         "          archiver retry DIR https://gone.example/ && archiver resume DIR   # retry",
+        "          https://b.example/ redirects out of scope, to https://c.example/ (host)",
         "verdict   4 pages: 1 ok, 1 redirect, 1 not found (404), 1 no response (dns)",
         "          archiver urls DIR --status 4xx,5xx --why   # which URLs, and why",
         "          1 image, style or script: 1 no response (timeout); missing: https://a.example/y (timeout)",
         "          archiver urls DIR --missing --why   # all missing ones",
-        "seeds     https://b.example/ redirects out of scope, to https://c.example/ (host)",
         "robots    1 URL is forbidden by robots.txt, such as https://a.example/z",
         "          archiver urls DIR --state excluded --why   # which URLs, and by which rule",
         "held      1 URL is held: https://a.example/day/N looks endless (trap-budget: 500), such as",

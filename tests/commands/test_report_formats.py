@@ -108,9 +108,10 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
     assert (
         next(words(each) for each in root.findall(".//section[@id='inputs']//dd")) == f"https://a.example/ {EVIL[:40]}"
     )
-    [failed] = root.findall(".//section[@id='failed-seeds']//li")
+    moved, failed = root.findall(".//section[@id='failed-seeds']//li")
+    assert words(moved) == "https://b.example/ redirects out of scope, to https://c.example/ (host)"
     assert words(failed).startswith("https://gone.example/ Gone site failed: dns")
-    assert data["tables"]["seed-collections"]["rows"] == [["all", 1, 0, 8], ["old", 1, 1, 0], ["", 1, 0, 0]]
+    assert data["tables"]["seed-collections"]["rows"] == [["all", 1, 0, 8], ["old", 1, 1, 0], ["", 1, 1, 0]]
     for name, table in data["tables"].items():
         assert table["left_out"] == 0
         if name not in AS_LISTS:

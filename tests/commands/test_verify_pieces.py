@@ -117,7 +117,7 @@ def living(session: int) -> set[int]:
 def test_no_process_is_left_when_the_command_is_ended(
     tmp_path: Path, number: signal.Signals, *, everyone: bool
 ) -> None:
-    """Ctrl+C and a closed terminal reach the whole group, kill -2 the command alone; kill -9 leaves nobody to tell."""
+    """A terminal signals the whole process group, `kill -2` the command alone. `kill -9` cannot be handled."""
     for name in ("a.warc", "b.warc"):
         with (tmp_path / name).open("wb") as file:
             file.write(record("resource", b"", ("Content-Length", str(1 << 36))).removesuffix(b"\r\n\r\n"))
@@ -135,7 +135,7 @@ def test_no_process_is_left_when_the_command_is_ended(
 
 
 def until(true: Callable[[], bool], patience: float = 300) -> None:
-    """Wait for what cannot call: other people's processes."""
+    """Wait until *true* returns True: processes of others send no event."""
     end = time.monotonic() + patience
     while not true():
         assert time.monotonic() < end

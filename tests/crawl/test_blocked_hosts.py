@@ -15,7 +15,7 @@ from fixtures.archives import rows, states
 from fixtures.command import archiver
 from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
-from fixtures.rawserver import Answer, RawServer, Route, keep
+from fixtures.rawserver import Answer, RawServer, Route, Sendable, in_turn, keep
 from fixtures.sites import message, ok, page
 from fixtures.thread_delay import MOST_JITTER
 
@@ -144,6 +144,57 @@ def test_a_site_that_wants_fewer_requests(
         assert crawl(tmp_path, server.url(), resume=True).reason == "done"
     assert rows(tmp_path, "SELECT DISTINCT state, status FROM urls WHERE priority >= 0") == [("archived", 200)]
     assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+
+
+@pytest.mark.parametrize("late_page", [False, True], ids=["late refusals", "late page"])
+def test_refusals_of_requests_that_were_under_way_at_the_pause_count_too(tmp_path: Path, *, late_page: bool) -> None:
+    """The command of the verdict fetches them as well."""
+    late = Answer((0.3, message("403 Forbidden", b"no")))
+    answers = in_turn(FORBIDDEN) if late_page else in_turn(*[late] * 2, *[FORBIDDEN] * 8, late)
+    last_good = Answer((0.3, message("200 OK", page("last").encode(), content_type="text/html")))
+    routes = turning(200, 60, FORBIDDEN)
+    good = 0
+
+    def some_late(route: Route) -> Callable[[Row], Sendable]:
+        def answer(row: Row) -> Sendable:
+            nonlocal good
+            given = route(row) if callable(route) else route
+            if given is FORBIDDEN:
+                return answers(row)
+            good += 1
+            return last_good if late_page and good == 60 else given
+
+        return answer
+
+    with RawServer({name: some_late(route) for name, route in routes.items()}) as server:
+        ending = crawl(tmp_path, server.url(), rate=Rate(0), host_concurrency=16, probe="off")
+        assert ending.code is ExitCode.DONE
+    ((refused,),) = rows(tmp_path, "SELECT count(*) FROM captures WHERE status = 403")
+    assert rows(tmp_path, "SELECT count(*) FROM captures WHERE blocked <> ''") == [(refused,)]
+    assert rows(tmp_path, "SELECT status FROM urls WHERE path = ''") == [(200,)]
+
+
+def test_pages_that_were_refused_with_status_200_are_fetched_again(tmp_path: Path) -> None:
+    """Only that they are all alike shows the block. The verdict counts them, and its command fetches them."""
+    refusal = ok("<title>Blocked</title><h1>Your address is blocked</h1><p>Too many requests.</p>")
+    routes = turning(40, 12, refusal)
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", "--probe", "off", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        asked = len(server.log.targets()) - 1 - 12  # robots.txt and the pages aside
+        words = " ".join(ran.stderr.split())
+        assert re.search(r"after 12 pages \(200 on (\d+) of the last \1\)", words), words
+        (alike,) = rows(tmp_path / "o", "SELECT count(*) FROM captures WHERE blocked <> ''")
+        assert alike == (asked,)
+        assert f"{asked} challenge or block pages (200)" in words
+        for name in [*routes]:
+            routes[name] = ok(page(name))
+        assert archiver("retry", "o", "--blocked", cwd=tmp_path).returncode == ExitCode.DONE
+        ran = archiver("resume", "o", "-q", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        assert "verdict   41 pages: 41 ok" in ran.stderr
+        served = archiver("get", "o", server.url("/p20"), cwd=tmp_path).stdout
+    assert "<title>/p20</title>" in served
 
 
 def test_the_first_page_counts_as_given_although_it_was_asked_for_in_vain_later(tmp_path: Path) -> None:

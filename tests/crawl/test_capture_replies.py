@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import random
+import zlib
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import brotlicffi
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
@@ -16,8 +19,13 @@ from fixtures import crawl_in_process
 from fixtures.archives import rows
 from fixtures.badserver import BAD, NO_ANSWER, Verdict
 from fixtures.command import archiver
-from fixtures.rawserver import Answer, End, RawServer, Route, Sendable, keep, trickle
+from fixtures.rawserver import Answer, End, RawServer, Route, Sendable, in_turn, keep, trickle
 from fixtures.sites import message, ok, page
+
+try:
+    from compression import zstd
+except ImportError:  # before Python 3.14
+    from backports import zstd
 
 QUICK = ("--rate", "0", "--retries", "0", "--timeout", "2", "--robots", "ignore", "-q")
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
@@ -189,3 +197,80 @@ def test_a_coding_that_breaks_gets_a_fault_word(tmp_path: Path) -> None:
 
 def ok_bytes(body: bytes, kind: str) -> Sendable:
     return keep(message("200 OK", body, content_type=kind, content_encoding="gzip"))
+
+
+CODERS = {
+    "gzip": lambda body: gzip.compress(body, mtime=0),
+    "deflate": zlib.compress,
+    "br": brotlicffi.compress,
+    "zstd": zstd.compress,
+}
+
+
+def coded(body: bytes, coding: str, kind: str) -> Sendable:
+    return keep(message("200 OK", body, content_type=kind, content_encoding=coding))
+
+
+@pytest.mark.parametrize("coding", CODERS)
+@pytest.mark.parametrize("kind", ["text/html", "image/png"])
+def test_a_body_that_is_cut_inside_its_coding_is_requested_once_more(tmp_path: Path, coding: str, kind: str) -> None:
+    """Content-Length is that of the cut body, so only the decoder notices."""
+    whole = CODERS[coding](random.Random(1).randbytes(5000).hex().encode())
+    answers = {"/once": (whole[:-900], whole), "/always": (whole[:-900],), "/sound": (whole,)}
+    routes = {name: in_turn(*(coded(each, coding, kind) for each in several)) for name, several in answers.items()}
+    with RawServer({"/": ok(page("Front", list(routes))), **routes}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *QUICK[:2], "--retries", "3", *QUICK[4:], cwd=tmp_path)
+        assert [len(server.log.requests(name)) for name in answers] == [2, 2, 1]
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert "verdict   4 pages: 3 ok, 1 undecodable (Content-Encoding)\n" in ran.stderr
+    assert "archiver retry o --truncated && archiver resume o" in ran.stderr
+    listed = archiver("urls", "o", "--truncated", "--why", cwd=tmp_path).stdout
+    assert listed == f"{server.url('/always')}\tarchived: answered 200; malformed: content-coding\n"
+    report = archiver("report", "o", cwd=tmp_path).stdout
+    assert report.startswith("result    Finished, but 1 page does not decode.\n")
+    assert archiver("verify", "o", cwd=tmp_path).returncode == ExitCode.DONE
+    got = archiver("get", "o", server.url("/always"), "--raw", "-o", "always", cwd=tmp_path)
+    assert got.returncode == ExitCode.DONE, got.stderr
+    assert (tmp_path / "always").read_bytes().endswith(whole[:-900])
+
+
+def test_a_large_body_that_is_cut_at_its_end_gets_a_fault_word(tmp_path: Path) -> None:
+    """A body without links is checked further than the first megabyte."""
+    whole = gzip.compress(random.Random(2).randbytes(3_000_000), mtime=0)
+    routes = {"/data": coded(whole[:-1], "gzip", "application/x-data")}
+    with RawServer({"/": ok(page("Front", list(routes))), **routes}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *QUICK, cwd=tmp_path)
+    assert "2 pages: 1 ok, 1 undecodable (Content-Encoding)\n" in ran.stderr
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "none", "binary"])
+def test_a_word_that_is_no_coding_makes_no_page_bad(tmp_path: Path, coding: str) -> None:
+    """Browsers show such a page, and it is not requested again."""
+    routes = {"/": coded(page("Front", ["/next"]).encode(), coding, "text/html"), "/next": ok("fine")}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *QUICK[:2], "-q", "--strict", cwd=tmp_path)
+        assert len(server.log.requests("/")) == 1
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert "verdict   2 pages: 2 ok\n" in ran.stderr
+    assert ("malformed: unknown-content-coding",) in rows(tmp_path / "o", "SELECT note FROM urls")
+
+
+def test_a_recrawl_does_not_keep_a_damaged_body(tmp_path: Path) -> None:
+    """A 304 would say that the damaged body is still right."""
+    whole = gzip.compress(page("A").encode() * 200, mtime=0)
+    cut = message("200 OK", whole[:-20], content_type="text/html", content_encoding="gzip", etag='"1"')
+    routes: dict[str, Route] = {"/": keep(cut)}
+    with RawServer(routes) as server:
+        assert archiver("crawl", server.url(), "-o", "o/a", *QUICK, cwd=tmp_path).returncode == ExitCode.DONE
+        ran = archiver("recrawl", "o/a", "-q", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        assert not any(b"If-None-Match" in each for each in server.log.requests("/"))
+
+
+def test_a_body_that_is_cut_inside_its_transfer_coding_is_undecodable(tmp_path: Path) -> None:
+    part = gzip.compress(b"a text " * 100, mtime=0)[:-12]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+    raw = head + b"%x\r\n" % len(part) + part + b"\r\n0\r\n\r\n"
+    with RawServer({"/": raw}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *QUICK, cwd=tmp_path)
+    assert "1 page: 1 undecodable (Content-Encoding)\n" in ran.stderr

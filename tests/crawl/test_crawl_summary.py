@@ -59,7 +59,7 @@ def test_a_lone_seed_without_a_usable_answer(tmp_path: Path, seed: Route) -> Non
 
 
 def test_one_usable_seed_is_enough(tmp_path: Path) -> None:
-    with RawServer({"/": answer("403 Forbidden"), "/moved": redirect("/nowhere")}) as server:
+    with RawServer({"/": answer("403 Forbidden"), "/moved": redirect("/a"), "/a": ok(page("A"))}) as server:
         ending = crawl(tmp_path, server.url(), server.url("/moved"), retries=0)
     assert ending.code is ExitCode.DONE
 
@@ -281,10 +281,116 @@ def test_a_broken_page_with_all_that_link_to_it(tmp_path: Path) -> None:
         assert told["tables"]["broken-pages"]["rows"] == [[server.url("/dead"), 404, server.url(), ""]]
 
 
-def test_a_seed_that_redirects_to_nothing_is_named(tmp_path: Path) -> None:
-    """The seed gave an answer, so the exit code is 0; what lies behind it is trouble all the same."""
-    with RawServer({"/": redirect("/there"), "/there": answer("403 Forbidden")}) as server:
+@pytest.mark.parametrize(
+    ("routes", "problem", "more"),
+    [
+        (
+            {"/": redirect("/there"), "/there": answer("403 Forbidden")},
+            "redirects to HOME/there: status 403",
+            " HOME/there",
+        ),
+        ({"/": redirect("/")}, "redirects to HOME/: a redirect loop", ""),
+        ({"/": redirect("/a"), "/a": redirect("/b"), "/b": redirect("/a")}, "redirects to HOME/b: a redirect loop", ""),
+        (
+            {"/": redirect("/0"), **{f"/{number}": redirect(f"/{number + 1}") for number in range(12)}},
+            "redirects to HOME/10: max-redirects: 10",
+            "",
+        ),
+        (
+            {
+                "/": redirect("/private"),
+                "/robots.txt": ok("User-agent: *\nDisallow: /private\n", "text/plain"),
+                "/private": ok(page("P")),
+            },
+            "redirects to HOME/private: robots",
+            " HOME/private",
+        ),
+        (
+            {"/": redirect("http://127.0.0.1:1/")},
+            "redirects out of scope, to http://127.0.0.1:1/ (blocked-port: 1)",
+            "",
+        ),
+    ],
+    ids=["403", "itself", "loop", "too many", "robots.txt", "refused"],
+)
+def test_a_lone_seed_that_redirects_to_nothing(
+    tmp_path: Path, routes: dict[str, Route], problem: str, more: str
+) -> None:
+    """The seed gave an answer, so the exit code is 0; the words say that not one page of the site is there."""
+    with RawServer(routes) as server:
         ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
-        assert ran.returncode == ExitCode.DONE
-        assert f"seeds     {server.url()} redirects to {server.url('/there')}: status 403\n" in ran.stderr
-        assert archiver("resume", "o", "--strict", "-q", cwd=tmp_path).returncode == ExitCode.TROUBLE
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        home = server.url("")
+        assert f"seeds     {home}/ {problem.replace('HOME', home)}\n" in ran.stderr
+        again = f"archiver retry o {home}/{more.replace('HOME', home)} && archiver resume o"
+        assert (again in ran.stderr) == ("out of scope" not in problem)
+        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
+    assert told["headline"]["text"].startswith("No seed gave a usable answer")
+    assert told["failed_seeds"] == [f"{home}/"]
+
+
+@pytest.mark.parametrize("observe", [(), ("--robots", "observe")], ids=["obeyed", "observed"])
+def test_a_seed_that_redirects_to_a_page_is_usable(tmp_path: Path, observe: tuple[str, ...]) -> None:
+    rules = ok("User-agent: *\nDisallow: /" if observe else "", "text/plain")
+    moved: dict[str, Route] = {"/": redirect("/a,"), "/a,": redirect("/b;"), "/b;": ok(page("B")), "/robots.txt": rules}
+    with RawServer(moved) as server:
+        seeds = server.url("/"), server.url("/b;")  # the first leads to the second
+        ran = archiver("crawl", *seeds, "-o", "o", *FAST, *observe, "--strict", cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert "seeds  " not in ran.stderr
+
+
+def test_a_seed_without_a_page_where_it_redirects_is_read_itself(tmp_path: Path) -> None:
+    """Browsers show the page of a redirect that says no place."""
+    home = keep(message("302 Found", page("Home", ["/a"]).encode(), content_type="text/html"))
+    with RawServer({"/": home, "/a": ok(page("A"))}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        assert "/a" in server.log.targets()
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+
+
+@pytest.mark.parametrize("allowed", [(), ("--allow-private", "127.0.0.0/8")], ids=["private", "outside"])
+def test_a_seed_that_has_moved_names_the_command_that_crawls_it_there(tmp_path: Path, allowed: tuple[str, ...]) -> None:
+    with RawServer({"/": ok(page("Home", ["/a"])), "/a": ok(page("A"))}, hosts=("127.0.0.2",)) as there:
+        with RawServer({"/": redirect(there.url())}) as server:
+            ran = archiver("crawl", server.url(), "-o", "o", *FAST, *allowed, cwd=tmp_path)
+            first, _, second = f"archiver add o {there.url()} && archiver resume o".partition(" && ")
+            assert f"{first} && {second}" in ran.stderr
+            for command in (first, second):
+                assert archiver(*command.split()[1:], cwd=tmp_path).returncode == ExitCode.DONE
+        assert "/a" in there.log.targets()
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (ok("<h1>Zugriff gesperrt</h1><p>Bitte warten.</p>"), "30 of 61 pages have the same content, such as HOME/p59"),
+        (ok(""), "30 of 61 pages have the same content, such as HOME/p59"),
+        (redirect("/login?next=x"), "30 of 62 pages redirect to one page, HOME/login, such as HOME/p59"),
+        (redirect("/"), "30 of 61 pages redirect to one page, HOME/, such as HOME/p59"),
+    ],
+    ids=["block page", "empty", "login", "home"],
+)
+def test_pages_that_are_alike_are_named(tmp_path: Path, other: Route, words: str) -> None:
+    """Nothing else may show that a site has turned us away, so the crawl does not call itself complete."""
+    names = [f"/p{number}" for number in range(60)]
+    routes: dict[str, Route] = {name: ok(page(name)) for name in names} | dict.fromkeys(names[30:], other)
+    routes |= {"/": ok(page("Home", names)), "/login?next=x": ok(page("Log in"))}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        said = " ".join(ran.stderr.split())
+        assert f"alike {words.replace('HOME', server.url(''))} archiver " in said
+        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
+        assert told["headline"] == {"grade": "attention", "text": f"Finished, but {words.split(',', maxsplit=1)[0]}."}
+        (finding,) = (each for each in told["verdict"]["findings"] if each["topic"] == "alike")
+        shown = archiver(*finding["command"].split()[1:], cwd=tmp_path)
+        assert shown.returncode == ExitCode.DONE, shown.stderr
+
+
+def test_some_pages_that_are_alike_are_no_news(tmp_path: Path) -> None:
+    names = [f"/p{number}" for number in range(120)]
+    routes: dict[str, Route] = {name: ok(page(name)) for name in names}
+    routes |= dict.fromkeys(names[:10], ok(page("the same"))) | dict.fromkeys(names[10:19], redirect("/"))
+    with RawServer({"/": ok(page("Home", names)), **routes}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+    assert "\nalike " not in ran.stderr

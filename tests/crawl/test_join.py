@@ -15,6 +15,7 @@ from time import monotonic, sleep
 import psycopg
 import pytest
 
+from archiver import humanize
 from archiver.frontier.address import shared_frontier
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
@@ -398,11 +399,10 @@ def test_a_machine_that_never_comes_back_is_written_off(tmp_path: Path, address:
             assert ran.returncode == ExitCode.USAGE
             assert "second is alive; stop it, or say --force" in ran.stderr
             before = rows(one, "SELECT name FROM warcs WHERE machine = 'second' AND closed = 1")
-            dry = ("--force", "--dry-run")
-            ran = archiver("forget", "second", address, *dry, "-o", "lost.tsv", cwd=tmp_path)
+            ran = archiver("forget", "second", address, "--force", "--dry-run", "-o", "lost.tsv", cwd=tmp_path)
             assert "would be queued again" in ran.stdout, ran.stderr
             listed = (tmp_path / "lost.tsv").read_text()
-            assert archiver("forget", "second", "one", *dry, cwd=tmp_path).returncode == 0
+            assert archiver("forget", "second", "one", "--force", "--dry-run", cwd=tmp_path).returncode == 0
             assert not (one / "reports").exists()
             held = rows(one, CAPTURES_OF_SECOND)
             ran = archiver("forget", "second", "one", "--force", cwd=tmp_path)
@@ -412,7 +412,8 @@ def test_a_machine_that_never_comes_back_is_written_off(tmp_path: Path, address:
             assert listed_losses(listed) == sorted(
                 (url, "capture", file) for url, file in held if file not in kept_files
             )
-            assert f"{listed.count(chr(10)) - 1} lost captures listed in one/reports/written-off.tsv" in ran.stderr
+            number = humanize.count(len(listed.splitlines()) - 1, "lost capture")
+            assert f"{number} listed in one/reports/written-off.tsv" in ran.stderr
             assert "second is written off; " in ran.stdout
             left = rows(one, "SELECT name FROM warcs WHERE machine = 'second'")
             assert left == (before if store else [])

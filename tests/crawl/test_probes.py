@@ -8,6 +8,7 @@ from typing import Any
 
 from archiver.frontier import totals
 from archiver.model import ExitCode
+from archiver.policy.speculative import MOST_FOLDERS
 from fixtures.archives import rows, stored
 from fixtures.command import archiver
 from fixtures.crawl_in_process import crawl
@@ -90,6 +91,38 @@ def test_what_a_site_names_is_not_guessed(tmp_path: Path) -> None:
     assert ICON in asked(tmp_path / "later", later)
 
 
+BELOW = "/blog/sitemap.xml"
+
+
+def test_a_site_below_a_path_is_asked_for_its_own_sitemap(tmp_path: Path) -> None:
+    blog: dict[str, Route] = {
+        "/blog/": ok(page("Blog", ["/blog/a/"])),
+        "/blog/a/": ok(page("A")),
+        "/blog/only.html": ok(page("Only")),
+        BELOW: sitemap("/blog/only.html", media_type="text/html"),
+    }
+    assert set(asked(tmp_path / "below", blog, "/blog/")) == blog.keys() | UNNAMED  # and of no other folder
+    moved = blog | {"/blog": redirect("/blog/")}
+    assert set(asked(tmp_path / "moved", moved, "/blog")) == moved.keys() | UNNAMED
+    assert BELOW in asked(tmp_path / "index", {"/blog/index.php?x=1": blog["/blog/"]}, "/blog/index.php?x=1")
+    assert BELOW not in asked(tmp_path / "page", {"/blog/a.html": blog["/blog/"]}, "/blog/a.html")
+    assert BELOW not in asked(tmp_path / "off", blog, "/blog/", probe="off")
+    linked = blog | {"/blog/": ok('<link rel=sitemap href="/blog/ours.xml">')}
+    assert set(asked(tmp_path / "linked", linked, "/blog/")) == {"/blog/", "/blog/ours.xml", ICON}
+    named = blog | {"/robots.txt": robots("Sitemap: HERE/ours.xml\nSitemap: HERE/blog/sitemap.xml.gz\n")}
+    assert BELOW not in asked(tmp_path / "robots", named, "/blog/")
+    other = blog | {"/robots.txt": robots("Sitemap: HERE/ours.xml\n")}
+    assert BELOW in asked(tmp_path / "other", other, "/blog/")
+
+
+def test_a_host_with_many_seeds_is_asked_for_few_sitemaps(tmp_path: Path) -> None:
+    homes: dict[str, Route] = {f"/{number}/": ok(page(f"Home {number}")) for number in range(30)}
+    with RawServer(homes, keep(NOT_FOUND)) as server:
+        crawl(tmp_path, *(server.url(home) for home in homes), probe="on")
+        found = [target for target in server.log.targets() if target.endswith("/sitemap.xml")]
+    assert len(found) == len(set(found)) == 1 + MOST_FOLDERS
+
+
 def test_robots_txt_is_obeyed(tmp_path: Path) -> None:
     closed = PAGES | {"/robots.txt": ok("User-agent: *\nDisallow: /sitemap\nDisallow: /favicon.ico\n", "text/plain")}
     assert set(asked(tmp_path / "closed", closed)) == PAGES.keys()
@@ -122,7 +155,8 @@ def test_the_limits_of_a_crawl_hold(tmp_path: Path) -> None:
     assert set(asked(tmp_path / "exclude", PAGES, exclude=(r"\.ico$", "sitemap"))) == PAGES.keys()
     assert set(asked(tmp_path / "off", PAGES, probe="off")) == PAGES.keys()
     below: dict[str, Route] = {"/docs/": ok(page("Docs")), "/sitemap.xml": sitemap("/docs/b.html", "/other.html")}
-    assert set(asked(tmp_path / "prefix", below, "/docs/", scope="prefix")) == {"/docs/", "/docs/b.html", *UNNAMED}
+    prefix = set(asked(tmp_path / "prefix", below, "/docs/", scope="prefix"))
+    assert prefix == {"/docs/", "/docs/b.html", "/docs/sitemap.xml", *UNNAMED}
 
 
 def test_a_third_party_is_not_asked(tmp_path: Path) -> None:

@@ -365,6 +365,7 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     """Index and database are made anew, and what belongs to the crawl before stays what it is."""
     directory = tmp_path / "c"
     shutil.copytree(small[1], directory)
+    before_recrawl = len(warcs(directory))
     stopped = forks.run("recrawl", "c", "--max-urls", "2", *OPTIONS, cwd=tmp_path)
     assert stopped.code == ExitCode.LIMIT, stopped.said
     assert changes(directory, small[0])["unvisited"]
@@ -376,7 +377,8 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     assert refused.code == ExitCode.STORAGE
     assert "archiver rebuild c" in refused.said
     rebuilt = forks.run("rebuild", "c", cwd=tmp_path)
-    assert "3 visits in 2 WARC files" in rebuilt.said, rebuilt.said
+    files = len(warcs(directory)) - before_recrawl  # the second writer has one if the machine is busy
+    assert f"3 visits in {files} WARC files" in rebuilt.said, rebuilt.said
     assert index.read_text() == before
     index.unlink()
     done(forks.run("resume", "c", "--max-urls", "0", "-qq", cwd=tmp_path))

@@ -12,13 +12,14 @@ import pytest
 from lxml import etree
 
 from archiver.model import ExitCode
+from fixtures.archives import rows
 from fixtures.browser import Page
 from fixtures.command import archiver
 from fixtures.debian import NotToBeHad
 from fixtures.devtools import chromium, needs_chromium
 from fixtures.npm_packages import package
 from fixtures.rawserver import Answer, RawServer, Route, keep
-from fixtures.sites import PIXEL, message, ok, page
+from fixtures.sites import PIXEL, message, ok, page, tree
 
 OPTIONS = ("--rate", "0", "--retries", "0", "--probe=off", "--host-concurrency", "8", "--min-free-disk", "0", "-q")
 HERE, THERE = "127.0.0.1", "127.0.0.2"
@@ -293,3 +294,30 @@ async def _look(address: str, framed: list[str], axe: str, profile: Path) -> Non
             assert await page.within(frame, "document.querySelectorAll('.command code').length") > 4
             buttons = await page.within(frame, "document.querySelectorAll('.command button').length")
             assert bool(buttons) == ("allow-scripts" in target)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_captures_that_the_archive_has_lost_are_no_complete_crawl(tmp_path: Path, damage: str) -> None:
+    """The database knows what was archived, not that a file has gone since; the command brings it back."""
+    with RawServer(tree(8).routes) as server:
+        assert archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", cwd=tmp_path).returncode == ExitCode.DONE
+        whole = {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE priority >= 0")}
+        (warc,) = (path for path in (tmp_path / "o" / "archive").iterdir() if "meta" not in path.name)
+        if damage == "missing":
+            warc.unlink()
+        else:
+            warc.write_bytes(warc.read_bytes()[:-100])
+        ran = archiver("resume", "o", "-q", "--strict", cwd=tmp_path)
+        assert ran.returncode == ExitCode.TROUBLE
+        assert archiver("resume", "o", "-q", "--no-strict", cwd=tmp_path).returncode == ExitCode.FAULTS
+        said = " ".join(ran.stderr.split())
+        ((captures,),) = rows(tmp_path / "o", "SELECT count(*) FROM captures")
+        lost = f"1 WARC file with {captures} captures is missing or cut, such as {warc.name}"
+        command = "archiver rebuild o && archiver resume o"
+        assert f"archive {lost} {command}" in said
+        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
+        assert told["headline"] == {"grade": "attention", "text": f"Finished, but {lost.split(',', maxsplit=1)[0]}."}
+        assert command in " ".join(archiver("status", "o", cwd=tmp_path).stdout.split())
+        for words in command.split(" && "):
+            assert archiver(*words.split()[1:], cwd=tmp_path).returncode == ExitCode.DONE
+    assert {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE state = 'archived'")} >= whole

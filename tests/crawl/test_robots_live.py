@@ -78,14 +78,22 @@ def test_an_error_is_asked_about_again_until_there_are_rules(tmp_path: Path) -> 
     run(tmp_path, "verify", "c")
 
 
-@pytest.mark.parametrize("status", ["500 Internal Server Error", "429 Too Many Requests"])
-def test_an_error_that_stays_closes_the_host_and_says_so(tmp_path: Path, status: str) -> None:
-    with RawServer({**site(3), "/robots.txt": keep(message(status))}) as server:
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (keep(message("500 Internal Server Error")), "answered 500"),
+        (keep(message("429 Too Many Requests")), "answered 429 or 503, or was cut short,"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n", "answered 429 or 503, or was cut short,"),
+    ],
+    ids=["500", "429", "cut"],
+)
+def test_an_error_that_stays_closes_the_host_and_says_so(tmp_path: Path, answer: Route, said: str) -> None:
+    with RawServer({**site(3), "/robots.txt": answer}) as server:
         run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--robots-patience=3", code=6)
         assert server.log.targets() == ["/robots.txt"] * 2
         state, note = notes(tmp_path)[server.url()]
         assert state == "failed"
-        assert "--robots-patience" in str(note)
+        assert f"robots.txt {said} until --robots-patience was over" in str(note)
 
 
 def test_rules_of_yesterday_are_asked_for_again_and_hold_until_then(tmp_path: Path) -> None:

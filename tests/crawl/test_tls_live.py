@@ -126,6 +126,8 @@ def test_old_versions_only_where_they_are_allowed(tmp_path: Path, site: TlsSite)
     )
     run(tmp_path / "d", site, OLD, retries=0, code=ExitCode.NO_SEED)
     assert not statuses(tmp_path / "d", site, OLD)
+    ((note,),) = rows(tmp_path / "d", "SELECT note FROM urls WHERE failure = 'tls' AND priority >= 0")
+    assert str(note).endswith("; an old server may need --host 'HOST tls-min=1.0'")
     run(tmp_path / "e", site, OLD, host=(HOST_RULE.parse(f"{OLD} tls-min=1.0"),))
     assert statuses(tmp_path / "e", site, OLD) == {200}
     versions = {(address, version) for address, version, *_ in site.seen()}

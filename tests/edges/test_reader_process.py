@@ -167,6 +167,18 @@ def test_a_suspected_document_of_any_size_is_read_in_the_process(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
+def test_a_mark_names_the_documents_of_the_batch_and_of_no_earlier_one(tmp_path: Path) -> None:
+    mark = Mark(tmp_path / MARK.format(0))
+    read = ReaderProcess(mark=mark)
+    with read.marking(["http://e.org/first", "http://e.org/a/much/longer/one"]):
+        assert suspects(tmp_path) == {"http://e.org/first", "http://e.org/a/much/longer/one"}
+        mark.set("http://e.org/")
+        assert suspects(tmp_path) == {"http://e.org/"}
+    assert suspects(tmp_path) == frozenset()
+    read.close()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_mark_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
     """As in a folder that someone else has prepared."""
     folder, outside = tmp_path / "spool", tmp_path / "outside"

@@ -126,6 +126,7 @@ SCHEMES = st.sampled_from(["http", "https", "metadata"])
 HOSTS = ["site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "a..b", "12", "www.1.2", "0177.0.0.1"]
 PARTS = [
     *("a", "B", "1", "~", "-", ".", "..", "/", "//", "?", "&", "=", ";", ",", "(", "%41", "%2f", "+", "é", "/x.aspx"),
+    *("%20", "%25", "%C3%A4", "%e2%82%ac", "%FF", "%80", "/%20", "a%20b"),
     *("sid=", "PHPSESSID=", ";jsessionid=", "jsessionid=", "cfid=1", "cftoken=2", "ASPSESSIONIDabcdefgh="),
     *("0123456789abcdef0123456789abcdef", "abcdefghijklmnopqrstuvwx", "(S(abcdefghijklmnopqrstuvwx))/", "http://"),
 ]
@@ -164,6 +165,7 @@ def test_a_look_up_has_the_key_that_the_library_makes(host: str) -> None:
 
 PLAIN = [
     *("http://127.0.0.1:8931/a?b", "http://[::1]:8080/a/", "https://www.site.test/", "http://site.test:8080/"),
+    *("http://site.test/font.eot?", "http://site.test/Stra%C3%9Fe/a%20b?q=%C3%A4"),
     *("dns:www.site.test", f"{PLACE}crawl.toml", f"{PLACE}logs/crawl.log?begun=20261118110640000&from=0&to=12"),
 ]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.config.expressions import PYTHON_IS_RIGHT
-from archiver.tools.export import rewrite_html, rewrite_links
+from archiver.tools.export import document, rewrite_html, rewrite_links
 from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, relative, view
 
 HERE = "http://e.org/dir/page"
@@ -80,12 +80,17 @@ def test_nothing_is_loaded_that_was_not_captured() -> None:
     assert changed(kept, page).replace('"', "'") == kept.replace("//x", "http://x")
     loaded = (
         "<img src='//x.org/' srcset='//x.org/ 2x'><link rel='icon' href='//x.org/'><p style='filter: url(//x.org/)'>"
-        "<style>@import '//x.org/'</style><iframe src='//x.org/'></iframe><object data='//x.org/'>"
+        "<style>@import '//x.org/'</style><iframe src='//x.org/'></iframe>"
         "<input src='//x.org/'><script src='//x.org/'></script><svg><use href='//x.org/'/></svg>"
         "<body background='//x.org/'>"
     )
     assert changed(loaded, page) == loaded.replace("//x.org/", "about:blank")
     assert changed(loaded) == loaded.replace("//x.org/", "http://x.org/")
+    instead = (
+        "<object data='//x.org/'><img src='/i.png'></object>"  # a browser shows the image if the object is missing
+    )
+    assert changed(instead, page) == "<object data=''><img src='../i.png'></object>"
+    assert changed(instead) == "<object data='http://x.org/'><img src='../i.png'></object>"
 
 
 @pytest.mark.parametrize(
@@ -134,6 +139,13 @@ def test_relative(start: str, file: str, way: str) -> None:
             '<link rel="preconnect" href=""><link rel=dns-prefetch href="">',
         ),
         ('<a ping="/p" href="#x">', '<a href="#x">'),
+        (
+            '<base href="/"><svg><use href="#x"/><a xlink:href="#y"/><path fill="url(#z)" style="mask: url(#z)"/>',
+            (
+                '<base href=""><svg><use href="#x"/><a xlink:href="../index.html#y"/>'
+                '<path fill="url(#z)" style="mask: url(#z)"/>'
+            ),
+        ),
         (
             '<base href="/" target=_top><a href="a"><a href="#x">',
             '<base href="" target=_top><a href="../a.html"><a href="../index.html#x">',
@@ -274,6 +286,11 @@ def test_any_markup(parts: list[str], *, xml: bool) -> None:
         (b" <!-- x --><!doctype html><p>\xe9", "koi8-u", ' <!-- x --><!doctype html><meta charset="koi8-u"><p>'),
         (b"<meta charset=koi8-u>\xe9", "koi8-u", "<meta charset=koi8-u>"),
         (b"<p>plain", "koi8-u", "<p>plain"),
+        (b"<p><Script src=a.js></script>", "koi8-u", '<meta charset="koi8-u"><p>'),  # scripts may be in its encoding
+        (b"<p><script src=a.js></script>", "utf-8", "\ufeff<p>"),
+        (b"<meta charset=utf-8><script src=a.js></script>", "utf-8", "<meta charset=utf-8>"),
+        ("<p>ü".encode("utf-16-be"), "utf-16be", "\ufeff<p>"),
+        ("<p>u".encode("utf-16-le"), "utf-16le", "\ufeff<p>"),
         ("\ufeff<p>ü".encode(), "utf-8", "\ufeff<p>"),
     ],
 )
@@ -281,13 +298,13 @@ def test_labelled(body: bytes, encoding: str, start: str) -> None:
     """From a disk there is no header that tells the encoding."""
     seen = view(body, encoding)
     assert seen is not None
-    assert rewrite_html.with_charset(body, seen.text, encoding, xml=False).startswith(start)
+    assert document.html_with_charset(body, seen.text, encoding, xml=False).startswith(start)
 
 
 def test_sheet_labelled() -> None:
-    assert rewrite_links.with_charset(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
-    assert rewrite_links.with_charset(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
-    assert rewrite_links.with_charset(b"e", "e", "koi8-u") == "e"
+    assert document.css_with_charset(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
+    assert document.css_with_charset(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
+    assert document.css_with_charset(b"e", "e", "koi8-u") == "e"
 
 
 @pytest.mark.skipif(not PYTHON_IS_RIGHT, reason="the library regex remembers each iteration of a possessive group")

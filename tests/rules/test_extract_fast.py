@@ -186,6 +186,8 @@ COMMON = [
         '<a href="x&#60;%y%>">',
         '<time datetime="2026">',
         '<p data-srcset="7">',
+        '<a href="x" data-method="post">',
+        '<a data-turbo-method="get" href="y">',
     ),
     *('<body class="x" data-id="7">', '<p data-src="i.png">', '<p data-id="7" data-link="/x">', '<i data-x="[7">'),
     *('<meta name="description" content="Of no note">', '<meta name="keywords" content="a, nofollow">'),
@@ -399,3 +401,20 @@ def test_pieces_of_sitemaps(pieces: list[str]) -> None:
 )
 def test_a_sitemap_with_one_mutation(text: str, place: int, lost: int, gained: str) -> None:
     assert_same_entries(text[:place] + gained + text[place + lost :])
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ('[if IE 8]><html class="no-js lt-ie9" lang="en" > <![endif]', ['<html class="no-js lt-ie9" lang="en" > ']),
+        ("[if lt IE 9]><script src=ie.js></script><![endif]", ["<script src=ie.js></script>"]),
+        ("[if gt IE 8]><!", []),
+        ("[if !IE]> ", []),
+        ("[if IE]><a href=x", ["<a href=x"]),
+        ("no condition<![endif]", []),
+    ],
+)
+def test_the_end_of_a_condition_leaves_its_markup_well_formed(comment: str, expected: list[str]) -> None:
+    assert markup.conditional(comment) == expected
+    for part in expected:
+        assert (Scanner(NAMES).tags(part) is not None) == part.rstrip().endswith(">")

@@ -169,6 +169,53 @@ def test_any_list_of_pagefind(body: bytes) -> None:
     named(b"pagefind_dcd" + body, META, "application/octet-stream", Hop.REQUISITE)
 
 
+LITE = '{"jupyter-config-data": {%s}}'
+LITE_THEMES = [f"x/@jupyterlab/theme-{name}-extension/index.css" for name in ("light", "dark")]
+LITE_ROOT = (
+    '"appUrl": "./lab", "baseUrl": "./", "settingsUrl": "../schemas", "faviconUrl": "./lab/favicon.ico",'
+    '"fullLabextensionsUrl": "./extensions", "licensesUrl": "./lab/api/licenses",'
+    '"federated_extensions": [{"name": "@a/b", "load": "static/remoteEntry.1.js"}, {"name": "c"}, 1]'
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "body", "expected"),
+    [
+        (
+            "/n/l/jupyter-lite.json",
+            LITE % LITE_ROOT,
+            {
+                *("l/lab/index.html", "schemas/all.json", "schemas/all_federated.json", "l/lab/favicon.ico"),
+                *("l/api/contents/all.json", "l/api/translations/all.json", "l/api/translations/en.json"),
+                "l/extensions/@a/b/static/remoteEntry.1.js",
+            },
+        ),
+        ("/n/lab/jupyter-lite.json", LITE % '"appUrl": "/lab", "themesUrl": "./x"', {*LITE_THEMES}),
+        ("/n/jupyter-lite.json", LITE % '"appUrl": "/lab", "themesUrl": "./x"', set()),
+        ("/n/jupyter-lite.json", LITE[:-4], set()),
+        ("/n/jupyter-lite.json", '{"jupyter-config-data": []}', set()),
+        (
+            "/n/api/contents/d/all.json",
+            '{"content": [{"path": "d/a b.ipynb", "type": "notebook"}, {"path": "d/e", "type": "directory"}, {}, 1]}',
+            {"files/d/a%20b.ipynb", "api/contents/d/e/all.json"},
+        ),
+        ("/n/api/contents/all.json", '{"content": null}', set()),
+        ("/n/other/all.json", '{"content": [{"path": "a.ipynb"}]}', set()),
+    ],
+)
+def test_the_files_of_jupyterlite(at: str, body: str, expected: set[str]) -> None:
+    assert named(body, at, "application/json", Hop.SPECULATIVE) == {f"/n/{name} X" for name in expected}
+
+
+@pytest.mark.parametrize(
+    ("root", "folders"), [(".", {"/n/lab/"}), ("..", {"/n/lab/", "/n/"}), ("x", set()), ("../" * 20, set())]
+)
+def test_a_page_of_jupyterlite_reads_the_configurations_up_to_its_root(root: str, folders: set[str]) -> None:
+    page = f'<script id=jupyter-config-data type=application/json data-jupyter-lite-root="{root}">{{}}</script>'
+    expected = {f"{folder}jupyter-lite.{ending} X" for folder in folders for ending in ("json", "ipynb")}
+    assert named(page, "/n/lab/index.html") == expected
+
+
 STORY = '"a--b":{"id":"a--b","title":"A","importPath":"./a.stories.js"}'
 
 
@@ -405,6 +452,17 @@ LOADED = (
 WITH_DATA, WITHOUT = ROUTER + LOADED.replace("DATA", r"\"_5\":6"), ROUTER + LOADED.replace("DATA", "")
 
 
+def of_svelte(*nodes: str, declared: bool = False) -> str:
+    listed = f"[{','.join(nodes)}]"
+    start = "kit.start(app,element,{node_ids:[0,2],"
+    call = f"const data = {listed};{start}data,form:null}});" if declared else f"{start}data: {listed},form:null}});"
+    return f"<script>{{{call}}}</script>"
+
+
+DATA = '{type:"data",data:{t:"a],[ \\"b",d:new Date(1),m:new Map([["a",1]])},uses:{params:["s"]}}'
+OF_URL = '{type:"data",data:{},uses:{url:1}}'
+
+
 def of_next(route: str) -> str:
     return f'<script id=__NEXT_DATA__ type=application/json>{{{route},"buildId":"b","gsp":true}}</script>'
 
@@ -414,6 +472,15 @@ def of_next(route: str) -> str:
     [
         ("/a/x", NUXT.replace("CDN", ""), {"/a/_nuxt/builds/meta/b-1.json"}),
         ("/a/x", NUXT.replace("CDN", "/cdn"), {"/cdn/_nuxt/builds/meta/b-1.json"}),
+        ("/s/p", of_svelte("null", DATA), {"/s/p/__data.json?x-sveltekit-invalidated=01"}),
+        ("/s/p", of_svelte("null", DATA, declared=True), {"/s/p/__data.json?x-sveltekit-invalidated=01"}),
+        ("/p.html", of_svelte("null", DATA), {"/p.html__data.json?x-sveltekit-invalidated=01"}),
+        ("/", of_svelte(DATA, DATA), {"/__data.json?x-sveltekit-trailing-slash=1&x-sveltekit-invalidated=01"}),
+        ("/p?q=1", of_svelte(OF_URL, DATA), {"/p/__data.json?q=1&x-sveltekit-invalidated=11"}),
+        ("/p", of_svelte(DATA, DATA, DATA), {f"/p/__data.json?x-sveltekit-invalidated={b}" for b in ("011", "001")}),
+        ("/p", of_svelte(DATA, "null"), {"/p/__data.json"}),
+        ("/p", of_svelte(DATA, DATA).replace("]", ""), {"/p/__data.json"}),
+        ("/p", of_svelte("null", "null"), set()),
         ("/b", WITH_DATA, {"/b/_root.data"}),
         ("/b/c/", WITH_DATA, {"/b/c.data"}),
         ("/", WITH_DATA.replace('"/b"', '"/"'), {"/_root.data"}),
@@ -427,6 +494,86 @@ def of_next(route: str) -> str:
 )
 def test_page_data_loaded_by_links(at: str, page: str, expected: set[str]) -> None:
     assert named(page, at) == {f"{name} X" for name in expected}
+
+
+ROUTER_OF_EXPORT = '(e=new URL(e)).pathname.endsWith("/")?e.pathname+="index.txt":e.pathname+=".txt"'
+
+
+@pytest.mark.parametrize(
+    ("page", "script", "expected"),
+    [
+        ("/b/", ROUTER_OF_EXPORT, {"/b/index.txt"}),
+        ("/b/a", ROUTER_OF_EXPORT, {"/b/a.txt"}),
+        ("/b/a.html", ROUTER_OF_EXPORT, set()),
+        ("/b/a", 'e.endsWith("/index.txt")?10:4', set()),
+    ],
+)
+def test_the_router_of_a_next_site_of_files_names_the_payload_of_its_page(
+    page: str, script: str, expected: set[str]
+) -> None:
+    at = f"{ROOT}/b/_next/static/chunks/1.js"
+    found = links(Document(at, "text/javascript", "", script.encode(), Hop.REQUISITE, f"{ROOT}{page}")).links
+    assert {link.url.removeprefix(ROOT) for link in found} == expected
+
+
+PAYLOAD = (
+    '1:"$Sreact.fragment"\n2:I[2619,["619","static/chunks/619.js"],""]\n0:{"P":null,"b":"x","p":"","c":[OWN],"i":false,'
+    '"f":[["$","$L2",null,{"href":"/","children":"H"}],["$","$L2","k",{"className":"c","href":"/a#x"}],'
+    '["$","$L2",null,{"href":"/d/e","prefetch":false}],["$","$L2",null,{"href":"/f"}],["$","a",null,{"href":"/no"}],'
+    '["$","$L2",null,{"href":"/g.pdf"}],["$","$L2",null,{"href":"//h"}],["$","$L2",null,{"href":"#i"}]]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "own", "expected"),
+    [
+        ("/b/d/e.txt", '"","d","e"', {"index", "a", "d/e", "f"}),
+        ("/b/d/e/index.txt", '"","d","e",""', {"index", "a/index", "d/e/index", "f/index"}),
+        ("/b/index.txt", '"",""', {"index", "a", "a/index", "d/e", "d/e/index"}),
+    ],
+)
+def test_a_payload_of_next_names_those_of_its_links(at: str, own: str, expected: set[str]) -> None:
+    found = named(PAYLOAD.replace("OWN", own), at, "text/plain", Hop.SPECULATIVE)
+    assert found == {f"/b/{name}.txt X" for name in expected}
+
+
+@pytest.mark.parametrize(
+    ("at", "own", "tree"),
+    [("/d/e.txt", '"","d","e"', "/d/e/"), ("/d/index.txt", '"","d",""', "/d/"), ("/index.txt", '"",""', "/")],
+)
+def test_a_payload_of_next_16_names_its_tree(at: str, own: str, tree: str) -> None:
+    text = PAYLOAD.replace("OWN", own).replace('"f":[', '"t":{"t":{"s":""}},"f":[')
+    assert f"{tree}__next._tree.txt X" in named(text, at, "text/plain", Hop.SPECULATIVE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (['"s":"__PAGE__","h":160'], {"__next.__PAGE__"}),
+        (
+            [
+                '"s":"posts","h":96,"c":"$Q2"',
+                '"s":{"n":"slug","t":"d","k":"p1","s":[]},"h":96,"c":"$Q3"',
+                '"s":"__PAGE__"',
+            ],
+            {"__next.posts.$d$slug.__PAGE__"},
+        ),
+        (['"s":"(shop)","c":"$Q2"', '"s":"__PAGE__"'], {"__next.!KHNob3Ap.__PAGE__"}),
+        (['"s":"a","c":"$Q2"}],["modal",{"s":"b"', '"s":"__PAGE__"'], set()),
+        ([], set()),
+    ],
+)
+def test_the_tree_of_next_16(rows: list[str], expected: set[str]) -> None:
+    lines = [f'{number}:[["children",{{{row}}}]]' for number, row in enumerate(rows, 1)]
+    text = "\n".join([':HL["/_next/1.css","style"]', *reversed(lines), '0:{"b":"x","t":{"t":{"s":"","c":"$Q1"}}}'])
+    found = named(text, "/d/__next._tree.txt", "text/plain", Hop.SPECULATIVE)
+    assert found == {f"/d/{name}.txt X" for name in expected}
+
+
+def test_other_texts_are_no_payloads() -> None:
+    assert named(PAYLOAD.replace("1:", "Hello:", 1), "/b/a.txt", "text/plain", Hop.SPECULATIVE) == set()
+    assert named(PAYLOAD, "/b/a.txt", "text/plain", Hop.LINK) == set()
+    assert named(PAYLOAD, "/b/a/__next.a.__PAGE__.txt", "text/plain", Hop.SPECULATIVE) == set()
 
 
 def test_the_scripts_of_islands() -> None:

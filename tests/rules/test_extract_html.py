@@ -113,6 +113,25 @@ def test_a_late_base_also_applies_to_srcdoc() -> None:
     assert [link.url for link in found(html)] == ["http://e.org/b/a", "http://e.org/b/d", "http://e.org/b/e/f"]
 
 
+def test_a_page_in_utf_8_that_does_not_say_so_names_what_it_means_too() -> None:
+    html = "<a href='/grüße?ü'><a href='//müller.example/'><a href=plain#ü>".encode()
+    for stated in (None, "iso-8859-1"):
+        urls = [(link.url, link.hop) for link in found(html, charset=stated)]
+        assert ("http://e.org/gr%C3%83%C2%BC%C3%83%C5%B8e?%C3%BC", L) in urls  # as browsers do
+        assert ("http://e.org/gr%C3%BC%C3%9Fe?%C3%BC", X) in urls
+        assert ("http://xn--mller-kva.example/", X) in urls
+        assert [link for link in urls if "plain" in link[0]] == [("http://e.org/dir/plain", L)]
+    assert all(link.hop is not X for link in found(html, charset="utf-8"))
+    latin = "<a href='/grüße'>".encode("latin-1")
+    assert [link.url for link in found(latin, charset=None)] == ["http://e.org/gr%C3%BC%C3%9Fe"]
+
+
+@pytest.mark.parametrize("before", ["<p>a", "<body><p>a", "<map name=m></map>", "<!doctype html><title>t</title><div>"])
+def test_a_late_body_adds_its_background(before: str) -> None:
+    urls = {(link.url, link.hop) for link in found(f"{before}<body background=/bg.gif><a href=/b>b</a>")}
+    assert {("http://e.org/bg.gif", X), ("http://e.org/b", L)} == urls
+
+
 def test_character_sets() -> None:
     assert found("<a href='ü?ü'>".encode("cp1252"), charset=None)[0].url == "http://e.org/dir/%C3%BC?%FC"
     assert found("<meta charset=shift_jis><a href='?表'>".encode("cp932"), charset=None)[0].url.endswith("?%95\\")
@@ -319,3 +338,45 @@ def test_fast_joining_equals_url_join(base: str, reference: str) -> None:
 def test_a_refresh_without_a_reference_is_a_link_to_the_page_itself() -> None:
     html = "<meta http-equiv=refresh content=5><base href=/other/>"
     assert found(html) == (Link("http://e.org/dir/page.html", L, "refresh"),)
+
+
+@pytest.mark.parametrize("broken", ["", "<p <b>"])
+@pytest.mark.parametrize(
+    ("element", "sent"),
+    [
+        ('<a href="/x" data-method="delete">', True),
+        ('<a class="b" data-method="post" rel="no" href="/x">', True),
+        ("<a data-turbo-method=PUT href=/x>", True),
+        ("<a DATA-METHOD=' post ' href=/x>", True),
+        ('<a href="/x" data-method="get">', False),
+        ('<a href="/x" data-methods="post">', False),
+        ('<a href="/x" data-remote="true">', False),
+        ('<a href="/x" title="data-method=post">', False),
+    ],
+)
+def test_a_link_that_a_script_sends_by_another_method_is_none(element: str, broken: str, *, sent: bool) -> None:
+    """As of Rails, Yii and Turbo: like a form that posts, it changes something, and a GET of it is often an error."""
+    assert found(f"{broken}{element}") == (() if sent else (Link("http://e.org/x", L, "a/@href"),))
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ("/web/viewer.html?file=%2Fa%20b.pdf#page=2", ["/a%20b.pdf"]),
+        ("/web/viewer.html?x=1&file=../c.pdf&y", ["/c.pdf"]),
+        ("/web/viewer.html?file=", []),
+        ("/web/viewer.html", []),
+        ("/web/other.html?file=c.pdf", []),
+    ],
+)
+def test_the_document_in_the_viewer_of_pdf_js(at: str, expected: list[str]) -> None:
+    named = links(Document(f"http://e.org{at}", "text/html", "utf-8", b"<p>x</p>")).links
+    assert [(link.url, link.hop) for link in named] == [(f"http://e.org{name}", E) for name in expected]
+
+
+def test_a_long_tag_in_a_deep_page_is_read() -> None:
+    """A page that libxml2 reads, with too many open elements, is read in pieces. They must not cut a tag."""
+    image = f'<xmp></xmp><img src="data:image/png;base64,{"A" * 100_000}" srcset="/real.png 2x"><a href=/after>x</a>'
+    page = f"{'<div>' * 3000}<a href=/before>x</a>{image}<a href=/end>x</a>"
+    found = links(Document("http://e.org/", "text/html", "utf-8", page.encode())).links
+    assert [link.url.removeprefix("http://e.org") for link in found] == ["/before", "/real.png", "/after", "/end"]

@@ -1,5 +1,7 @@
 """Each element and attribute that names a URL, with its hop and context; and those that name nothing."""
 
+from urllib.parse import urljoin
+
 import pytest
 
 from archiver.extract import Document, links
@@ -215,7 +217,7 @@ def test_each_name(html: str, hop: Hop | None, context: str) -> None:
         "<div data-id=/x data-x=/y.z data-bg-color=#fff data-video=true>",
         "<div data-href=x data-url=/x.html>",
         "<a href='{{ url }}'><a href='/a/${x}'><a href='/<%= x %>'>",
-        "<div onclick=\"location = '/x' + y; go('/x'); open(x)\">",
+        "<div onclick=\"location = '/x' + y; go('/x' + y); open(x)\">",
         "<script type=application/ld+json>{'image': '/x.png'}</script>",
         '<script type=application/ld+json>{"@id": "/x", "sameAs": ["/x"], "name": "/x", "url": "x"}</script>',
         '<script type=speculationrules>{"prefetch":[{"where": {"href_matches": "/x"}}]}</script>',
@@ -284,7 +286,57 @@ def test_data_attributes() -> None:
     assert told("<i data-interchange='[a.png, small], [b.png, (large)]'>") == [("/dir/a.png", E), ("/dir/b.png", E)]
     assert told("<i data-zoom='a b.png' data-other=/x.png>") == [("/dir/a%20b.png", E), ("/x.png", X)]
     assert told("<i data-settings='{&quot;bg&quot;: {&quot;url&quot;: &quot;\\/x.jpg&quot;}}'>") == [("/x.jpg", X)]
+    assert told("<i data-setup='[{&quot;src&quot;: &quot;v/x.mp4&quot;}, &quot;y.mp4&quot;]'>") == [("/dir/v/x.mp4", X)]
+    settings = '{"poster": "a.jpg", "sources": [{"src": "b.m3u8", "type": "video/mp4"}], "name": "c.png"}'
+    assert told(f"<video data-setup='{settings}'></video>") == [("/dir/a.jpg", X), ("/dir/b.m3u8", X)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("data-geojson", "places.geojson"), ("data-map-csv", "d/a.csv"), ("data-markdown", "slides.md")),
+        *(("data-url", "../points.json"), ("data-config", "map.yaml?v=1"), ("data-animation-path", "logo.json")),
+    ],
+)
+def test_data_in_its_own_folder(name: str, value: str) -> None:
+    assert told(f"<div {name}={value}></div>") == [(urljoin("/dir/page.html", value), X)]
+
+
+@pytest.mark.parametrize("attribute", ["data-url=a.b", "data-config=json", "data-label=a.json", "data-path=x/y.py"])
+def test_other_words_in_attributes_are_no_data(attribute: str) -> None:
+    assert told(f"<div {attribute}></div>") == []
+
+
+def test_descriptions_of_interfaces() -> None:
+    assert told("<redoc spec-url='v1/a.yaml'></redoc><rapi-doc spec-url=b.json></rapi-doc>") == [
+        ("/dir/v1/a.yaml", E),
+        ("/dir/b.json", E),
+    ]
+    assert told("<elements-api apiDescriptionUrl=c.yml baseUrl=/d/></elements-api>") == [("/dir/c.yml", E)]
+    assert told("<i data-srcset-webp='/a.webp 1x, /b.webp 2x'>") == [("/a.webp", E), ("/b.webp", E)]
+    assert told("<i data-full-url=a.jpg data-download-url=b.jpg>") == [("/dir/a.jpg", E), ("/dir/b.jpg", E)]
     assert told("<script data-main=js/app src=require.js></script>") == [("/dir/require.js", E), ("/dir/js/app.js", X)]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ("data-next-page=/more/2", [("/more/2", X)]),
+        ("data-next='?page=2'", [("/dir/page.html?page=2", X)]),
+        ("data-load-more-url=/more/2.html", [("/more/2.html", X)]),
+        ("data-infinite-scroll-next-url=/a", [("/a", X)]),
+        ("data-next=slide-2", []),
+        ("data-next-arrow=/", []),
+        ("data-more='/ 3'", []),
+        ("hx-get='/rows?page=2' hx-trigger=revealed", [("/rows?page=2", L)]),
+        ("data-hx-get=rows", [("/dir/rows", L)]),
+        ("hx-get=''", []),
+        ("hx-get='/rows/{{ id }}'", []),
+        ("hx-post=/rows hx-delete=/rows/1", []),
+    ],
+)
+def test_what_a_page_loads_when_it_is_scrolled(attribute: str, expected: list[tuple[str, Hop]]) -> None:
+    assert told(f"<div {attribute}></div>") == expected
 
 
 @pytest.mark.parametrize(
@@ -302,6 +354,13 @@ def test_data_attributes() -> None:
 )
 def test_state(script: str) -> None:
     assert told(script) == [("/x.png", X)]
+
+
+def test_files_of_data_that_are_named_from_the_page() -> None:
+    files = '"_canonical_uri": "./i/a%20b.jpg", "image": "i/c.png"'
+    others = '"photo": "d.png", "source": "i/e.png", "x": "i/f.png"'
+    found = told(f"<script type=application/json>[{{{files}, {others}}}]</script>")
+    assert found == [("/dir/i/a%20b.jpg", X), ("/dir/i/c.png", X)]
 
 
 def test_broken_json_is_read_as_far_as_possible() -> None:

@@ -286,3 +286,14 @@ def test_the_context_of_a_link_is_short() -> None:
         ("/a.png", LONGEST_CONTEXT, False),
         ("/b", LONGEST_CONTEXT + len(NOFOLLOW), True),
     ]
+
+
+def test_the_markers_of_leaflet() -> None:
+    sheet = "a {background: url(images/marker-icon.png)} b {background: url(marker-icon.png)}"
+    found = links(Document("http://e.org/l/a.css", "text/css", None, sheet.encode(), Hop.REQUISITE)).links
+    assert {(link.url.removeprefix("http://e.org/l/"), link.hop) for link in found} == {
+        ("images/marker-icon.png", Hop.REQUISITE),
+        ("images/marker-shadow.png", Hop.SPECULATIVE),
+        ("images/marker-icon-2x.png", Hop.SPECULATIVE),
+        ("marker-icon.png", Hop.REQUISITE),
+    }

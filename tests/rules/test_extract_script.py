@@ -5,13 +5,15 @@ The second table lists URLs that other crawlers request in vain.
 
 from functools import partial
 from itertools import chain
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.extract import Document, links
-from archiver.extract.script import docsify, folders, generators, inline, javascript, markup
+from archiver.extract.references import WHOLE_URL
+from archiver.extract.script import docsify, folders, generators, inline, javascript, markup, versions
 from archiver.model import Hop
 from fixtures.growth import growth
 
@@ -20,7 +22,7 @@ SCRIPT = "http://host.test/js/app.js"
 
 
 def named(text: str, *, inline: bool = False) -> list[str]:
-    return [reference for reference, _ in javascript.references(text, inline=inline)]
+    return [name for name, context in javascript.references(text, inline=inline) if context != WHOLE_URL]
 
 
 def found(text: str, media_type: str = "text/javascript", hop: Hop = Hop.REQUISITE, at: str = SCRIPT) -> list[str]:
@@ -53,6 +55,7 @@ SURE = [
     ('importScripts("sw-lib.js", "/k.js")', "import", "sw-lib.js /k.js"),
     ('new URL("img/l.png",import.meta.url)', "url", "img/l.png"),
     ('new Worker(new URL("m.js", "" + import.meta.url),{type:"module"})', "url", "m.js"),
+    ('new URL("/m.js", location); new URL("/n.json", window.location.origin)', "string", "/m.js /n.json"),
     ('x="/sw.js?v=" + encodeURIComponent(v)', "string", "/sw.js"),
     ("fetch('/a.json?'+q); y = '/b.png?x=1&v=' + c + '&d'", "string", "/a.json /b.png"),
     ("a()\n//# sourceMappingURL=app.js.map\n", "sourcemap", "app.js.map"),
@@ -101,6 +104,7 @@ NEVER = [
         "/../a.png",
         "/a//b.png",
         "/node_modules/a/b.js",
+        "/__data.json",
         "/package.json",
     ),
     *("/x/index.js", "use strict", "mailto:a@b.test/c.png", "javascript:/a.js", ".png", ".js", "*.png", "#/a.html"),
@@ -168,6 +172,25 @@ def test_relative_strings_in_a_page_are_relative_to_it() -> None:
             __webpack_require__.p = s + '../';""",
             "../x1.js",
         ),
+        (  # a single chunk has a name
+            """webpackChunk;r.u=e=>"static/chunks/"+(113===e?"ad2866b8":e)+"."+({113:"3c",209:"a7"})[e]+".js";r.p="/_next/",
+            r.miniCssF=e=>(e==="x"?'y':e)+".css",0!==e[t]&&{x:1,22:1}[t]&&f()""",
+            "/_next/static/chunks/ad2866b8.3c.js /_next/static/chunks/209.a7.js /_next/y.css /_next/22.css",
+        ),
+        (
+            """webpackChunk;r.u=e=>e+"."+({1e3:"a",62e4:"b","7e3":"c",e5:"d"})[e]+".js";r.p="/";""",
+            "/1000.a.js /620000.b.js /7e3.c.js /e5.d.js",
+        ),
+        (
+            """rspackChunk;t.push(n.p=e);_.p=o("url")+"/";_.u=e=>e+".js";_.e(1);currentScript;
+            _.p=(e=e.replace(/^blob:/,"").replace(/#.*$/,""))+"../",f()""",
+            "../1.js",
+        ),
+        (  # of several programs in one page: the folder of the script in two variables
+            """webpackChunk;R.u=e=>""+e+".03957c.js?v=03957c";R.e("0").then(f);document.currentScript;
+            R.p=J=J.replace(/^blob:/,"").replace(/#.*$/,"").replace(/\\?.*$/,"").replace(/\\/[^\\/]+$/,"/"),R.c={}""",
+            "./0.03957c.js?v=03957c",
+        ),
         (  # Rspack: more brackets, another name, and a style sheet of one chunk
             """self.rspackChunk=[];i.u=e=>"js/"+(({1:"a"})[e]||e)+"."+({1:"f0"})[e]+".js",i.miniCssF=e=>"css/a.e1.css",
             document.currentScript;if(i.p=(l=l.replace(/^blob:/,"").replace(/#.*$/,""))+"../","u">typeof document){}""",
@@ -177,6 +200,26 @@ def test_relative_strings_in_a_page_are_relative_to_it() -> None:
             """webpackChunk;n.u=e=>({1:"a"}[e]||e)+".js",n.miniCssF=e=>e+".9f.css",n.p="/",0!==e[t]&&{1:1}[t]&&f();
             n.e(1),n.e(22).then(n.bind(n,"x")),new URL(n.p+n.u("late"))""",
             "/a.js /22.js /late.js /1.9f.css",
+        ),
+        (  # a development build: each module is a string
+            """__webpack_require__.u = (chunkId) => ("js/" + chunkId + ".js"); __webpack_require__.p = "/";
+            eval("f(__webpack_require__.e(/*! import() */ \\"src_a_js\\"))");
+            f(__webpack_require__.e(/*! import() | b */ "src_b_js"))""",
+            "/js/src_a_js.js /js/src_b_js.js",
+        ),
+        (  # a loader in a script of its own: which chunk the others load is known only if it has a style sheet
+            """webpackChunk;n.u=e=>"js/"+e+".f0.js",n.miniCssF=e=>e+".9f.css",n.p="/",0!==e[t]&&{7:1}[t]&&f();{8:1}[t]""",
+            "/js/7.f0.js /7.9f.css",
+        ),
+        (  # the folder of the script, without a variable for its address
+            """webpackChunk;r.u=e=>e+".f0.js";r.e(1);document.currentScript;q.p="";
+            r.p=e.replace(/^blob:|[?#].*$/g,"").replace(/\\/[^/]+$/,"/")+"../"})()""",
+            "../1.f0.js",
+        ),
+        (  # modules, which import their parts themselves; their style sheets are still joined
+            """__webpack_esm_ids__;import.meta.url;r.miniCssF=e=>"css/"+e+".css";0!==e[t]&&{1:1}[t]&&f();
+            r.p=e.replace(/^blob:|[?#].*$/g,"").replace(/\\/[^/]+$/,"/")+"../",import("./a.js")""",
+            "../css/1.css ./a.js",
         ),
         (
             """parcelRequire1;Object.assign(a.i??={},{kf1V9:"deep.87f9ba98.js"});r("x").register(
@@ -203,6 +246,7 @@ def test_files_that_loaders_assemble(text: str, expected: str) -> None:
         ("/app/js/1.js", 'r.p+"a.png",r.p+"fonts/b.woff2"', "/app/a.png /app/fonts/b.woff2"),
         ("/app/static/js/1.js", 'r.p+"static/media/a.png"', "/app/static/media/a.png"),
         ("/app/1.js", 'r.p+"img/a.png";r.p+"b";r.p+"c.png"+d', "/app/img/a.png"),
+        ("/x/static/1.js", 'r.p+"a.worker.1.js"', "/x/static/a.worker.1.js"),
         ("/js/main.js", 'r.p+"a.png",r.p="/cdn/",f()', "/cdn/a.png"),
         ("/js/main.js", 'currentScript;r.p+"a.png",r.p=e+"../",f()', "/a.png"),
         ("/shop/_next/static/chunks/1.js", '["static/chunks/2.js","static/chunks/3.css","chunks/4.js"]', "2.js 3.css"),
@@ -213,6 +257,42 @@ def test_files_below_the_folder_that_the_loader_states(address: str, text: str, 
     found = links(Document(f"http://h.test{address}", "text/javascript", "", body, Hop.REQUISITE)).links
     folder = "/shop/_next/static/chunks/" if "_next" in address else ""
     assert [link.url for link in found] == [f"http://h.test{folder}{name}" for name in expected.split()]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[{"version": "1.0", "title": "1", "aliases": ["latest"]}, {"version": "dev", "aliases": []}]', "1.0/ dev/"),
+        ('[{"name": "x (dev)", "version": "dev", "url": "https://x.test/dev/"}]', "https://x.test/dev/"),
+        ('var DOC_VERSIONS = [\n "stable",\n "v1.0" ];', "stable/ v1.0/"),
+        *((text, "") for text in ('[{"version": "1.0"}]', '[{"version": "../a", "aliases": []}]', '[{"version": "1"')),
+        *((text, "") for text in ('[{"version":1,"aliases":[]}, 2, null]', 'DOC_VERSIONS = ["a"]', '{"version": "1"}')),
+    ],
+)
+def test_versions_of_a_manual(text: str, expected: str) -> None:
+    assert list(versions.listed(text)) == expected.split()
+
+
+def test_names_of_modules_in_a_development_build_are_no_files() -> None:
+    name = "./pages/a/long/name/of/a/folder/somewhere/a.png"
+    text = f"""f(__webpack_require__(/*! {name} */ "{name}"), __webpack_require__(/*! ./img/a.png */ "./img/a.png")
+    /***/ "./img/a.png"
+    /*!****!*\\
+      !*** ./img/a.png ***!"""
+    assert list(javascript.references(text, near=True)) == []
+
+
+@pytest.mark.parametrize("folder", ["", "./", "static/", "../"])
+def test_chunks_in_a_folder_relative_to_the_page(folder: str) -> None:
+    text = f'self.webpackChunk=1;x.p="no/";r.u=e=>"js/"+e+"."+{{1:"f0"}}[e]+".js",r.p="{folder}",r.p+"a.png"'
+    script, page = "http://h.test/files/app/main.js", "http://h.test/shop/here/"
+    body = text.encode()
+    found = links(Document(script, "text/javascript", "", body, Hop.REQUISITE, page=page)).links
+    assert {link.url for link in found} == {urljoin(page, f"{folder}{name}") for name in ("js/1.f0.js", "a.png")}
+    inline = f"<script>{text}</script>".encode()
+    assert f"{urljoin(page, folder)}js/1.f0.js" in {
+        link.url for link in links(Document(page, "text/html", "", inline)).links
+    }
 
 
 @pytest.mark.parametrize(
@@ -296,11 +376,14 @@ PAGES = [
     ('$("#nav").load("nav.html")', "nav.html"),
     ("e.href='next.html';", "next.html"),
     ('[{"url":"/docs/a"},{"url":"/docs/b/"},{"url":"/docs/c#d"}]', "/docs/a /docs/b/ /docs/c#d"),
+    ('k(L,{to:"/a",children:"A"}),k(L,{to:"/b"}),k(L,{to:"/b/c"})', "/a /b /b/c"),
+    ('k(L,{to:"/a"}),k(L,{to:`/b/${i}`}),k(R,{from:"/b",to:"../c"})', ""),
     ("x={index:'index.html'}", ""),
     ("f('index.html', 1)", ""),
     ("x = 'a.html' + y; z = y + 'b.html'; a == 'c.html'", ""),
     ("x = y ? '/a.html' : 'b.html'", ""),
-    ('[{"url":"/docs/a"},{"url":"/docs/b/"}]', ""),
+    ('[{"url":"/docs/a"},{"href":"\\/docs\\/b\\/"}]', "/docs/a /docs/b/"),
+    ('[{"u":"/docs/a"},{"u":"/docs/b/"}]', ""),
     ('[{"url":"/api/a"},{"url":"/api/b/"},{"url":"/logout"},{"href":"/x/delete/"}]', ""),
     ('{"href":"https://h.test/index.php?rest_route=/wp/v2/comments&post=5","x":"/index.php?a&rest_route=%2Fb"}', ""),
     (
@@ -314,6 +397,105 @@ PAGES = [
     ("disqus_identifier = '/cache/a.html'; this.page.identifier = '/cache/b.html'", ""),
     ("{'identifier': '/cache/a.html', \"url\": \"/b.html\"}", "/b.html"),
 ]
+
+
+ADDRESSES = [
+    *(
+        (text, "/a/b")
+        for text in (
+            'fetch("/a/b")',
+            "const r = await fetch('/a/b', {headers: {Accept: 'application/json'}})",
+            '$.get("/a/b", show); axios.get("/a/b").then(f)',
+            '$("#x").load("/a/b")',
+            '$.ajax({url: "/a/b", type: "GET", success: f})',
+            'x.open("GET", "/a/b")',
+            'this.http.get("/a/b"); httpGet("/a/b"); this.httpClient.get("/a/b")',
+            'useSWR("/a/b", f)',
+            'fetch(new Request("/a/b", {headers: h})); htmx.ajax("GET", "/a/b", "#x")',
+            'a.href = "/a/b"; a.href == "/c"',
+            "img.src='/a/b'",
+            'e.setAttribute("href", "/a/b")',
+            'document.location = "/a/b"',
+            'e.onclick = () => { location.href = "/a/b" }',
+            'location.assign("/a/b")',
+            "window.open('/a/b', '_blank')",
+            'this.$router.push("/a/b")',
+            'history.pushState({}, "", "/a/b")',
+            'navigate("/a/b", {replace: true})',
+            'x = {link: "/a/b", title: "B"}',
+            r'{"permalink":"\/a\/b"}',
+            '$.ajax({type: "POST", url: "/c"}); $.ajax({url: "/a/b"})',
+            'fetch("/a/b").then(f); fetch("/c", {method: "POST"})',
+        )
+    ),
+    ('r=[{path:"/a/b",component:B}]', "/a/b"),
+    ('k(Route,{path:"/a/b",element:k(B,{})})', "/a/b"),
+    ('r=[{path:"/",component:A},{path:"/a/b",name:"b",component:()=>f(B)},{path:"*",component:N}]', "/a/b"),
+    ('r=[{component:B,path:"/a/b"},{path:"/c/:id",component:C}]', "/a/b"),
+    ('[{path:"/a/b",name:"b"},{path:"/a/:c",name:"c"},{path:"/x",component:X},{path:"/y",children:[]}]', "/a/b /x /y"),
+    ('{"links":{"next":"/api/v1/a?page=2","self":"/api/v1/a"}}', "/api/v1/a?page=2"),
+    ('{"@odata.nextLink":"http://host.test/api/a?skip=20","nextPageUrl":"/api/b"}', "/api/a?skip=20 /api/b"),
+    ("const pages = ['/a/b', '/c',\n '/d/']", "/a/b /c /d/"),
+    ('fetch("/a/b?page=2&sort=new")', "/a/b?page=2&sort=new"),
+    ('fetch("/api/v1/things"); x = {url: "/api/v1/other"}', "/api/v1/things"),
+    (
+        'x = ["http://host.test/a/b", "https://www.host.test/c/", "http://other.test/d"]',
+        "/a/b https://www.host.test/c/",
+    ),
+    (r'{"items":[{"page":"http:\/\/host.test\/a\/b"}]}', "/a/b"),
+    *(
+        (text, "")
+        for text in (
+            'fetch("/a/b", {method: "POST", body: x})',
+            "fetch(`/a/b`,{method:`POST`})",
+            '$.ajax({url: "/a/b", data: {x: 1}, type: "post"})',
+            '$.ajax({type: "DELETE", url: "/a/b"})',
+            '$.post("/a/b"); axios.put("/a/b"); x.open("POST", "/a/b"); new EventSource("/a/b")',
+            'fetch("/a/b" + x); fetch(x + "/a/b"); fetch(`/a/${b}`)',
+            'fetch("/logout"); location = "/cart/add/5"; $.get("/items/5/like"); fetch("/graphql"); fetch("/login")',
+            'fetch("/list?action=delete&id=5"); a.href = "/index?do=logout"',
+            'a.href = "/a b"; a.href = "/"; fetch("a/b")',
+            'router.push(x); f("/a/b"); navigate(y), g("/c")',
+            'f("/a/b"); x = ["/a/b", "/c"]; y = "/a/b"; map.get("/a/b"); x.replace("/a/b", "")',
+            '{path: "/a/b"}; {path: "/c", key: 5}; {path: "/d", x: 1}',
+            'x = {path: "/a/b", name: "b"}; y = {path: "/c", methods: {element: 1}}; z = {component: C, path: "c"}',
+            'fetch(new Request("/a/b", {method: "POST"})); htmx.ajax("POST", "/a/b", "#x"); f("GET", "/a/b")',
+            'x = {apiUrl: "http://host.test/a", base: "http://host.test/b", "http://host.test/c": 1}',
+            'x = "http://host.test/"; y = "http://host.test"; log("http://host.test/api/v1/x")',
+            '// fetch("/a/b")',
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ADDRESSES, ids=[row[0][:50] for row in ADDRESSES])
+def test_addresses_without_an_extension(text: str, expected: str) -> None:
+    """Where the code requests or opens them, and sends nothing; whole URLs only of the own host."""
+    read = links(Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE)).links
+    wanted = [name if "//" in name else f"http://host.test{name}" for name in expected.split()]
+    assert [link.url for link in read] == wanted
+
+
+def test_relative_addresses_without_an_extension_are_relative_to_their_page() -> None:
+    script = """fetch('api/things?page=1'); $("#x").load( "../frag/a" ); x.open("GET", "b/c"); a.href = './d/e';
+    f('g/h'); x = 'i/j'; y = ['k/l', 'text/html']; fetch('m/n', {method: 'POST'}); a.href = 'o/p' + q"""
+    found = links(Document(PAGE, "text/html", None, f"<script>{script}</script>".encode())).links
+    assert {link.url.removeprefix("http://host.test") for link in found} == {
+        "/dir/api/things?page=1",
+        "/frag/a",
+        "/dir/b/c",
+        "/dir/d/e",
+    }
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/javascript"])
+def test_addresses_in_the_data_of_a_page(kind: str) -> None:
+    data = '{"next":{"href":"/story/two"},"all":["http://host.test/story/three","http://other.test/x"],"n":"/x"}'
+    page = f"<title>x</title><script type='{kind}'>{'x=' * (kind != 'application/json')}{data}</script>"
+    found = links(Document(PAGE, "text/html", None, page.encode())).links
+    assert {(link.url, link.hop) for link in found} == {
+        (f"http://host.test/story/{name}", Hop.SPECULATIVE) for name in ("two", "three")
+    }
 
 
 @pytest.mark.parametrize(("text", "expected"), PAGES, ids=[row[0][:40] for row in PAGES])
@@ -344,6 +526,7 @@ def test_pages_that_a_script_lists(text: str, expected: str) -> None:
         ("document.write(unescape('%3Cimg src=%22d.gif%22%3E'))", "d.gif"),
         ('document.write(unescape("%3Cscript src=\'" + host + "x.test/a.js\'%3E%3C/script%3E"))', ""),
         ("document.write('<script src=\"a.js\"><\\/script>')", "a.js"),
+        ('w("<scr" + "ipt src=\'a.js\'></scr" + "ipt>"); w("<s"+"cript src=b.js ></s"+"cript>")', "a.js b.js"),
         ("// '<a href=\"a.html\">'\nx = /'<a href=\"b.html\">'/", ""),
         (
             'x=\'<a href="/a">a</a><a href="#"><img src="x"><form action="/y"><a href="{{u}}.html"><a href="%s.htm">\'',
@@ -364,6 +547,46 @@ def test_markup_in_strings(text: str, expected: str) -> None:
     assert [value for value in sure if not value.startswith(("#", "javascript:"))] == expected.split()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("e.style.backgroundImage = \"url('/i/a.png')\"", "i/a.png"),
+        ("$(e).css('background', 'red url( b.jpg ) no-repeat'); f(\"url('../c.php?d=1')\")", "dir/b.jpg c.php?d=1"),
+        ("sheet.insertRule(`p::after { content: url(/i/a.png) ${b} url(${c}.png) url('/d.png') }`)", "i/a.png d.png"),
+        ('s.textContent = "a{background:" + "url(/i/a.png)}" + x', "i/a.png"),
+        ("f('url(' + a + 'b.png)', 'url(#a)', 'url(data:image/png;base64,AA==)', 'url(%s/a.png)', 'url(x)')", ""),
+        ("f('curl(/a.png)', 'a url() b', \"url('a b.png')\"); // url(/a.png)\n /url(/.test(a)", ""),
+    ],
+)
+def test_styles_in_strings(text: str, expected: str) -> None:
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    assert [link.url[17:] for link in links(document).links if link.context == "script/url()"] == expected.split()
+    inline = Document(PAGE, "text/html", None, f"<!doctype html><script>{text}</script>".encode())
+    assert {link.url[17:] for link in links(inline).links if link.context == "script/url()"} == set(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n = ['a.png', 'b.JPG']; e.src = 'i/' + n[0]", "i/a.png i/b.JPG"),
+        (
+            'n = [{src: "a.gif"}]; h += "<a href=\'x\'><img src=\'../i/j/"; h += n[i].src; h += "\'></a>"',
+            "../i/j/a.gif",
+        ),
+        (
+            "n = ['a.png']; h = `<img class=\"x\" src=\"/i/${n[0]}\">`; e.setAttribute('src', `k/${x}`)",
+            "/i/a.png k/a.png",
+        ),
+        ("n = ['a.png']; e.style.backgroundImage = 'url(i/' + n[0] + ')'", "i/a.png"),
+        ("n = ['a.png']; e.src = '//h.test/i/' + n[0]", "//h.test/i/a.png"),
+        ("n = ['a.png', 'i/b.png', 'c', 'd.html']; e.src = 'i/x.png'; f('i/' + n[0]); e.src = n[0]", ""),
+        ("e.src = 'i/' + n + '.png'; f('.png', '-x.png')", ""),
+    ],
+)
+def test_pictures_in_the_folder_that_a_script_puts_before_them(text: str, expected: str) -> None:
+    assert list(folders.pictures(text)) == expected.split()
+
+
 def test_strings_are_relative_to_the_page_that_runs_the_script() -> None:
     text = "x.innerHTML='<a href=\"a.html\">'; y=['b.html','c.html']; import './d.js'; f('img/e.png','/g.png')"
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
@@ -374,8 +597,11 @@ def test_strings_are_relative_to_the_page_that_runs_the_script() -> None:
 def test_files_that_a_script_loads_for_its_page() -> None:
     text = "fetch('toc.json');$.getJSON('data/x.json');r.open('GET','i.json');i.src='a.png';load('b.json')"
     text += ";d3.csv('c.csv');fetchJSON('index.json', found);prefetch('d.json')"
+    text += ";fetch('t.txt');SwaggerUIBundle({url:'api.yaml'});f('u.txt','v.yaml')"
+    text += ";httpGetPromise('h.json');_xhrLoad('x.js');this._http.get('i18n/en.json');ajaxGet('all.html')"
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
     expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv dir/index.json"
+    expected += " dir/t.txt dir/api.yaml dir/h.json dir/x.js dir/i18n/en.json dir/all.html"
     assert " ".join(link.url[17:] for link in links(document).links) == expected
 
 
@@ -434,6 +660,10 @@ BOTH = "js/a.js dir/a.js"
         ("const here = document.currentScript.src.replace(/[^/]*$/, ''); f(here + 'a.js')", "js/a.js"),
         ("var tags = document.getElementsByTagName('script'), p = 1; f(tags + '/a.js')", "js/a.js"),
         ("here = location.pathname.split('/').slice(0, -1).join('/'); f(here + '/img/a.png')", "dir/img/a.png"),
+        ("img.setAttribute('src', `${root_path}a.svg`)", "js/a.svg dir/a.svg"),
+        ("x = `<p><img src=\"${path}a.svg\" alt=''>`; y = `${z}b.svg`", "js/a.svg dir/a.svg"),
+        ("const base = '/x/'; f(`${base}a.js`)", "x/a.js"),
+        ("f(`${base}a.js`, `${base}/${b}a.js`, `x${base}a.js`); s.src = `${base}${c}`", ""),
         ("base = 1; base = 2; f(base + 'a.js')", ""),
         ("s.src = name + '-min.js'; s.href = host + '.test/a.css'; fetch(base + '/a.json')", ""),
         ("var short = 'me'; s.src = '//' + short + '.host.test/a.js'", ""),
@@ -453,6 +683,63 @@ def test_names_that_a_script_joins_to_a_variable(text: str, expected: str) -> No
     inline = Document(PAGE, "text/html", None, f"<!doctype html><script>{text}</script>".encode())
     found = {link.url[17:] for link in links(inline).links if link.context == "script/joined"}
     assert found == {name for name in expected.split() if not name.startswith("js/")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("importScripts('lib.js'); fetch('a.json').then(postMessage)", "js/lib.js js/a.json"),
+        ("self.onmessage = e => fetch('a.json').then(r => postMessage(r))", "js/a.json"),
+        ("addEventListener('message', async () => postMessage(await fetch('a.json')))", "js/a.json"),
+        ("onconnect = e => fetch('a.json').then(r => e.ports[0].postMessage(r))", "js/a.json"),
+        ("if (window.x) importScripts('lib.js'); fetch('a.json')", "js/lib.js dir/a.json"),  # it may run in a page
+        ("document.title = 1; onmessage = f; postMessage(1); fetch('a.json')", "dir/a.json"),
+        ("onmessage = f; fetch('a.json')", "dir/a.json"),
+        ("onmessage = () => parent.postMessage(1); fetch('a.json')", "dir/a.json"),
+    ],
+)
+def test_names_in_a_worker_are_relative_to_it(text: str, expected: str) -> None:
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.SPECULATIVE, PAGE)
+    assert [link.url[17:] for link in links(document).links] == expected.split()
+
+
+COMPOSED = [
+    (
+        "for (var i = 1; i <= 3; i++) document.write('<a href=\"page' + i + '.html\">x</a>')",
+        "page1.html page2.html page3.html",
+    ),
+    ("for(let i=8;i<10;++i){h+=`<li>${t[i]}<a href=/p/${i}>${i}</a>`}", "/p/8 /p/9"),
+    ('for (i = 0; i < 2; i += 1) { h += "<img src=\\"img/" + i + ".png\\">"; }', "img/0.png img/1.png"),
+    (
+        "var n = ['one', 'two']; n.forEach(function(s) { h += '<a href=\"/story/' + s + '\">' })",
+        "/story/one /story/two",
+    ),
+    ("['a','b'].map(s => `<a href='/tag/${s}/'>`)", "/tag/a/ /tag/b/"),
+    (
+        "const n = ['a', 'b']; for (const s of n) { load(s); fetch('/data/' + s + '.json') }",
+        "/data/a.json /data/b.json",
+    ),
+    ("var n = new Array('a','b'); for (i in n) { x.href = '/d/' + n[i]; }", "/d/a /d/b"),
+    ('p=[{slug:\'one\',t:\'A\'},{"slug":"two/b"}];p.map(p=>`<a href="/s/${p.slug}">`)', "/s/one /s/two/b"),
+    ("p=[{id:1},{id:22}];p.map(p=>{e.onclick=()=>{location.href=`/s/${p.id}`}})", "/s/1 /s/22"),
+    *(
+        (text, "")
+        for text in (
+            "for (i = 1; i < 3; i++) f('a' + i + '.html')",  # no place for a URL
+            "for (i = 1; i < 3; i++) x.href = 'a' + i + y + '.html'",
+            "for (i = 1; i < 3; i++) x.href = '/a/' + i + '.html'.b; x.href = '/a/' + j",
+            "for (i = 1; i < n; i++) x.href = '/a/' + i",
+            "n = ['Edge', 'b c', '../x']; n.map(s => { window.open(s); x.href = '.' + s })",
+            "h += '<a href=\"' + e.href + '\">'; x = {href: '/a/b'.c}",
+            "h += '<a title=\"/a/' + o.id + '\">'; o = {id: 5}",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), COMPOSED, ids=[row[0][:50] for row in COMPOSED])
+def test_urls_that_a_script_puts_together(text: str, expected: str) -> None:
+    assert [name for name, _ in javascript.joined_urls(text, page=True, worker=False)] == expected.split()
 
 
 def test_names_that_a_service_worker_joins_to_its_folder() -> None:
@@ -561,6 +848,9 @@ def test_navigation_in_scripts(text: str, expected: str) -> None:
         ("<p onclick=\"window.open('w.html','x')\">", "w.html L"),
         ("<p ondblclick='location.href=&quot;w.html&quot;'>", "w.html L"),
         ("<a href=\"javascript:popup('m.html')\">x</a>", "m.html X"),
+        ("<tr onclick=\"show('/about', 5)\">", "/about X"),
+        ('<a href="javascript:go(&quot;/team/&quot;)">x</a>', "/team/ X"),
+        ("<p onclick=\"remove('/items/5'); like('/b')\"><p onclick=\"f('/login', '/a b', 'c', '/d' + e)\">", ""),
         ("<area href=\"JavaScript:location.href='n.html'\">", "n.html L"),
         ('<a href="javascript:void(window.open(%27o.html%27))">x</a>', "o.html L"),
         ("<frame src=\"javascript:location='p.html'\">", "p.html L"),
@@ -663,6 +953,38 @@ PIECES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("router", "base"),
+    [
+        ('k(B,{basename:"/app/"})', "/app"),
+        ("k({history:w('/app'),routes:r})", "/app"),
+        ('k(B,{basename:"/"})', ""),
+        ('k(B,{basename:"/app"});k(B,{basename:"/other"})', ""),
+        ("k(B,{basename:x})", ""),
+    ],
+)
+def test_routes_are_below_the_base_that_their_router_states(router: str, base: str) -> None:
+    body = f'{router},k(L,{{to:"/a"}}),k(L,{{to:"/b"}}),k(L,{{to:"/c"}}),f.src="/d.png"'.encode()
+    found = links(Document("http://h.test/app/assets/1.js", "text/javascript", "", body, Hop.REQUISITE)).links
+    assert {link.url for link in found} == {f"http://h.test{base}/{name}" for name in "abc"} | {"http://h.test/d.png"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('loadCSS("@jupyterlab/theme/index.css"); x = "@a/b.png"', []),
+        ('this.h.get("assets/a.json"); m.get("b/c.json"); x = "assets/d.json"', ["assets/a.json"]),
+        ('x = ["video/vnd.uvvu.mp4", "image/x-a.svg", "video/a.mp4"]', ["video/a.mp4"]),
+        (
+            'o = {workerSrc: {\n      value: "../build/pdf.worker.mjs", kind: K.W}, x: {value: "../a.mjs"}}',
+            ["../build/pdf.worker.mjs"],
+        ),
+    ],
+)
+def test_relative_names_in_separate_scripts(text: str, expected: list[str]) -> None:
+    assert [reference for reference, _ in javascript.references(text, near=True)] == expected
+
+
 @given(st.lists(st.sampled_from([*PIECES, "importScripts(", "webpackChunk", ".u=e=>", ".p=", "{1:'a'}[e]", "+"])))
 def test_any_pieces_name_only_plain_urls(pieces: list[str]) -> None:
     for reference, context in javascript.references("".join(pieces), inline=True):
@@ -706,6 +1028,23 @@ def test_any_text(before: str, after: str) -> None:
             "workbox.ab",
         ),
         *("addEventListener('", "x='/a.js?b='+", "___chunkMapping=", "identifier"),
+        *(
+            "<img ",
+            "<img src='a/",
+            "a.src='a/a/'+",
+            "'a.png'",
+            "a.src='a/'+'a.png';",
+            "`${a}a.js`",
+            "src=${a",
+            "'<a href=\"/'+i+'\">'+",
+            "`<a href=/${i}>",
+            "for(i=1;i<999;i++)x.href='/'+i;",
+            "i=['a',",
+            "i=['a'];i.map(s=>x.href='/'+s)",
+            "{a:1},h+='<a href=/'+o.a+'>';",
+            "url(",
+            "url('a",
+        ),
     ],
 )
 def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
@@ -715,7 +1054,9 @@ def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
             pass
         for _ in chain(javascript.joined_urls(text, page=True, worker=True), folders.kept_files(text)):
             pass
-        folders.is_service_worker(text.encode())
+        for _ in chain(markup.style_urls(text), folders.pictures(text)):
+            pass
+        folders.is_worker(text.encode())
 
     assert growth(partial(run, 10_000), partial(run, 100_000), enough=20, floor=0.005) < 20
 

@@ -229,6 +229,14 @@ XML = {
         ),
         [("/d/y", L), ("/d/d.png", E)],
     ),
+    "data of a site's own": (
+        (
+            "<shop><item href='/a' ref='/no' file='/no' class='c.html'/><pic large-image='p/1.jpg' alt='alt.jpg'/>"
+            "<page>b.html</page><page>Two words.html</page><name>no.html</name><linkURL>/c?d=1</linkURL><url>e</url>"
+            "<image>/srv/f</image><base href='/g/'/><namespace url='/{h}'/></shop>"
+        ),
+        [("/a", X), ("/d/p/1.jpg", X), ("/d/b.html", X), ("/c?d=1", X)],
+    ),
     "schemas": (
         "<x xmlns:s='http://www.w3.org/2001/XMLSchema-instance' s:noNamespaceSchemaLocation='http://no.org/'/>",
         [],
@@ -415,3 +423,29 @@ def test_a_declaration_within_a_document_is_part_of_it() -> None:
 def test_a_base_element_in_svg_is_ignored() -> None:
     drawing = "<svg xmlns='http://www.w3.org/2000/svg'><base href='/b/'/><image href='i.png'/></svg>"
     assert found(drawing, "image/svg+xml") == [("/d/i.png", E)]
+
+
+SITEMAPS = {
+    "a sitemap": ("<urlset><url><loc>http://e.org/a</loc></url></urlset>", ""),
+    "one without entries": ("<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'/>", ""),
+    "one that is cut": ("<urlset><url><loc>http://e.org/a</loc></url><url><loc>http://e.", "sitemap: broken XML"),
+    "a text": ("http://e.org/a\n", ""),
+    "a page with links": ("<!doctype html><a href=/a>a</a>", ""),
+    "a page without links": ("<!doctype html><title>Log in</title>", "sitemap: it names no URL"),
+    "another text": ("Not found.\n", "sitemap: it names no URL"),
+    "nothing": ("", "sitemap: it names no URL"),
+}
+
+
+@pytest.mark.parametrize("name", SITEMAPS)
+def test_a_sitemap_that_may_name_less_than_it_should_has_a_note(name: str) -> None:
+    text, note = SITEMAPS[name]
+    for media_type in ("text/xml", "text/html", "text/plain"):
+        assert links(Document(f"{PAGE}.xml", media_type, None, text.encode(), M)).note == note, media_type
+
+
+def test_a_sitemap_in_a_gzip_file_that_is_cut_has_a_note() -> None:
+    body = gzip.compress(SITEMAPS["a sitemap"][0].encode())
+    assert links(Document(f"{PAGE}.xml.gz", "application/gzip", None, body, M)).note == ""
+    cut = links(Document(f"{PAGE}.xml.gz", "application/gzip", None, body[:-12], M))
+    assert cut.note.startswith("sitemap: gzip data is cut")

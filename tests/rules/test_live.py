@@ -155,7 +155,14 @@ def test_wrong_values_are_replaced(wrong: dict[str, Any]) -> None:
     document = {**json.loads(live_text(FULL)), **wrong, "version": 1, "state": "crawling"}
     found = parse_live(json.dumps(document).encode())
     assert len(found.total.batch_counts) == len(BATCH_BOUNDS) + 1
-    assert parse_live(live_text(found).encode()) == replace(found, hosts=found.hosts[:MOST_HOSTS])
+    told = parse_live(live_text(found).encode())
+    assert parse_live(live_text(told).encode()) == told  # numbers are rounded once
+    assert (told.pid, told.total.results, told.total.responses) == (
+        found.pid,
+        found.total.results,
+        found.total.responses,
+    )
+    assert [host.key for host in told.hosts] == [host.key for host in found.hosts[:MOST_HOSTS]]
     for number in (found.pid, found.written, found.rate, found.total.received, *found.total.batch_counts):
         assert 0 <= number <= MOST
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config.host_rules import HostRule
-from archiver.config.live_settings import LIVE, LIVE_FOR_HOSTS, live_values, with_live_values
+from archiver.config.live_settings import LIVE, LIVE_FOR_HOSTS, live_values, with_exclude, with_live_values
 from archiver.config.option_types import Rate
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.policy.limits import GroupLimits, RateLimiter
@@ -23,6 +23,14 @@ def test_values_replace_those_before() -> None:
     assert (after.scope.exclude, after.scope.max_depth) == (("/c/", "x=y"), None)
     assert after.politeness.rate == Rate(1, 10.0)
     assert live_values(["exclude="], before) == {"exclude": ()}
+
+
+def test_a_list_is_left_out_and_taken_back() -> None:
+    before = with_values(Settings(), {"without": ("forums,wikis", "blogs")})
+    assert with_exclude(before, "--without=shops", undo=False).scope.without == ("forums", "wikis", "blogs", "shops")
+    assert with_exclude(before, "--without=wikis", undo=False).scope.without == ("forums", "blogs", "wikis")
+    assert with_exclude(before, "--without=wikis", undo=True).scope.without == ("forums", "blogs")
+    assert with_exclude(before, "--without", undo=False).scope.exclude == ("--without",)
 
 
 def test_a_rule_for_hosts_goes_before_the_others() -> None:

@@ -2,10 +2,11 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.policy.novelty import OFTEN, SeenContent
+from archiver.policy.novelty import OFTEN, Novelty, PageNovelty, SeenContent
 
 THINGS = [hash(f"thing {number}") for number in range(12)]
 BLOCKS = [b"block %d" % number for number in range(12)]
@@ -42,3 +43,19 @@ def test_what_does_not_fit_is_new_again() -> None:
     shown, one, other = SeenContent(16), 5, 5 | 1 << 60
     assert [shown.times(thing) for thing in (one, other, one, other)] == [0, 0, 0, 0]
     assert shown.times(other) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "worth"),
+    [
+        (b'{"items":[],"next":"/api/x?page=2"}', b'{"items":[],"next":"/api/x?page=3"}', PageNovelty.NUMBER),
+        (b'{"items":["a"],"next":2}', b'{"items":["b"],"next":3}', PageNovelty.NEW),
+        (b"[%s]" % b"5,7," * 20, b"[%s]" % b"6,9," * 20, PageNovelty.NUMBERS),
+        (b'{"items":[]}', b'{"items":[]}', PageNovelty.COPY),
+        (b"\x89PNG 1", b"\x89PNG 2", PageNovelty.NEW),
+    ],
+)
+def test_data_with_known_words(first: bytes, then: bytes, worth: PageNovelty) -> None:
+    novelty = Novelty()
+    assert novelty.worth("http://host.test/api/x?page=1", "x", first, markup=False) is PageNovelty.NEW
+    assert novelty.worth("http://host.test/api/x?page=2", "x", then, markup=False) is worth

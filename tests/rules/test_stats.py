@@ -1,12 +1,15 @@
 """Counters, snapshots, and how numbers and names are written for people."""
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.collection.live import HostLine
 from archiver.crawl.stats import BUSIEST, WINDOW, Counters, UrlCounts, waited_for
-from archiver.humanize import count, duration, plural, printable, volume
+from archiver.humanize import count, duration, json_text, plural, printable, volume
 
 
 def test_rate_is_of_the_window() -> None:
@@ -24,6 +27,33 @@ def test_rate_at_the_start_is_not_divided_by_nothing() -> None:
     assert counters.rate(100.0) == 0
     counters.visited(100.0, 1)
     assert counters.rate(100.0) == 1
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda parts: st.lists(parts) | st.dictionaries(st.text() | st.integers(), parts),
+    )
+)
+def test_json_text_says_the_same_as_the_library(value: Any) -> None:
+    assert json.loads(json_text(value)) == json.loads(json.dumps(value))
+
+
+def test_json_text_has_a_line_for_each_part() -> None:
+    text = json_text({"seeds": [{"url": "http://a/", "hops": [1, 2]}, {"url": "http://b/"}], "none": [], "3": (1, "é")})
+    assert text.splitlines() == [
+        "{",
+        '  "seeds": [',
+        "    {",
+        '      "url": "http://a/",',
+        '      "hops": [1, 2]',
+        "    },",
+        '    {"url": "http://b/"}',
+        "  ],",
+        '  "none": [],',
+        '  "3": [1, "é"]',
+        "}",
+    ]
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=200))
@@ -53,6 +83,8 @@ def test_what_is_waited_for() -> None:
     assert Counters(0.0).snapshot(1.0, "waiting", UrlCounts(), hosts).waiting_for == "retry of http://b, 2.5 s"
     assert waited_for(hosts[2:]) == ""
     assert waited_for([HostLine("http://d", waiting=1, active=0, done=0)]) == "http://d"
+    silent = HostLine("http://s", waiting=1, active=0, done=0, wait=5, why="asleep, next probe")
+    assert waited_for([silent]) == "next probe of http://s, 5.0 s"
     assert waited_for([HostLine("http://e", waiting=1, active=0, done=0, why="limit reached")]) == ""
 
 

@@ -1,7 +1,9 @@
 """Whole sites, crawled without a network: real ones are fetched whole, and traps end by themselves."""
 
+from base64 import b32encode
 from functools import cache, partial
-from urllib.parse import parse_qsl
+from hashlib import sha1
+from urllib.parse import parse_qsl, urlencode
 from zlib import crc32
 
 import pytest
@@ -139,3 +141,97 @@ def test_where_all_pages_are_in_one_directory_those_that_bring_least_go_last() -
     assert asked >= LISTS
     assert asked >= MORE_COMMENTS
     assert simulation.held[f"{HOME}/?p&replytocom"] > POSTS
+
+
+SHELVES, GOODS, SHOWN = 8, 80, 8
+PRODUCTS = {f"/item/{trap_lookalikes.word(1000 + number)}" for number in range(SHELVES * GOODS)}
+FURTHER = {f"/shelf/{trap_lookalikes.word(shelf)}/?page={n}" for shelf in range(SHELVES) for n in range(2, 11)}
+
+
+def _shop(target: str) -> bytes | None:
+    """A shop of eight shelves with ten pages each, of which each names the next. Every page has sixteen filters.
+
+    Filters add up without end, and show the first products of a shelf again.
+    """
+    path, _, query = target.partition("?")
+    _, kind, name, *_ = f"{path}//".split("/")
+    shelves = {trap_lookalikes.word(shelf): shelf for shelf in range(SHELVES)}
+    if target == "/":
+        return trap_lookalikes.page("Shop", "<p>Welcome</p>", [(f"/shelf/{each}/", each) for each in shelves])
+    if kind == "item":
+        return trap_lookalikes.page(name, f"<p>{trap_lookalikes.prose(name)}</p>", [("/", "home")])
+    if kind != "shelf" or name not in shelves:
+        return None
+    filters = [pair for pair in parse_qsl(query) if pair[0] == "filter"]
+    number, first = int(dict(parse_qsl(query)).get("page", 1)), shelves[name] * GOODS
+    inside = [n for n in range(first, first + GOODS) if all(crc32(f"{n}{value}".encode()) % 3 for _, value in filters)]
+    named = [trap_lookalikes.word(1000 + n) for n in inside[(number - 1) * SHOWN : number * SHOWN]]
+    rows = "".join(f'<p><a href="/item/{each}">{each}</a> {crc32(each.encode()) % 999} EUR</p>' for each in named)
+    ways = [(f"{path}?{urlencode([*filters, ('filter', f'{what}{n}')])}", what) for what in "abcd" for n in range(4)]
+    if number * SHOWN < len(inside):
+        ways.append((f"{path}?{urlencode([*filters, ('page', str(number + 1))])}", "next"))
+    return trap_lookalikes.page(name, f"<p>{len(inside)} products</p>{rows}", ways)
+
+
+@pytest.mark.parametrize("budget", [200, 1100])
+def test_the_pages_of_a_list_go_before_its_filters(budget: int) -> None:
+    simulation = Simulation(_shop, TrapSettings(trap_budget=budget)).run(5000)
+    asked = set(simulation.asked)
+    assert asked >= PRODUCTS
+    assert asked >= FURTHER
+    assert len(asked) - len(PRODUCTS | FURTHER) < 1.5 * budget
+
+
+LETTERS = [b32encode(sha1(str(number).encode()).digest()).decode() for number in range(300)]
+MONTHS = 60
+MAIL = {f"/{kind}/{name}/" for kind in ("thread", "message") for name in LETTERS}
+
+
+def _mail(target: str) -> bytes | None:
+    """A mail archive with ids like session ids. Each page links to two forms that return to it.
+
+    The forms show nothing but each other, and a token; they write the address to return to in another way.
+    """
+    path, _, query = target.partition("?")
+    kind, _, name = path.strip("/").partition("/")
+    links = [(f"/{form}/?next={path}", form) for form in ("login", "signup")]
+    if path == "/":
+        return trap_lookalikes.page("List", "<p>Months</p>", [*links, *((f"/month/{n}/", "m") for n in range(MONTHS))])
+    if kind in {"login", "signup"}:
+        other = "signup" if kind == "login" else "login"
+        token = f"<input type=hidden name=token value={trap_lookalikes.digest(target)}>"
+        back = (f"/{other}/?{query.replace('/', '%2F')}", other)
+        return trap_lookalikes.page("Your account", f"<p>Give a name and a password</p>{token}", [*links, back])
+    if kind == "month" and name.isdigit():
+        inside = LETTERS[int(name) - MONTHS // 2 :: MONTHS // 2] if int(name) >= MONTHS // 2 else []
+        named = [(f"/thread/{each}/", each) for each in inside]
+        return trap_lookalikes.page(f"Month {name}", f"<p>{len(inside)} discussions</p>", [*links, *named])
+    if kind == "thread" and name in LETTERS:
+        named = [(f"/message/{name}/", "link")]
+        return trap_lookalikes.page("Thread", f"<p>{trap_lookalikes.prose(name)}</p>", [*links, *named])
+    return trap_lookalikes.page("Message", f"<p>{trap_lookalikes.prose(name, 'rest')}</p>", links)
+
+
+def test_forms_that_name_each_other_go_behind_pages_with_ids_like_those_of_sessions() -> None:
+    asked = Simulation(_mail).run(5000).asked
+    assert set(asked) >= MAIL
+    assert max(map(asked.index, MAIL)) < 1.5 * len(MAIL)
+
+
+def _wiki(target: str) -> bytes | None:
+    """A wiki of forty pages. Each has four views that bring nothing, and a list of its old versions."""
+    given = dict(parse_qsl(target.partition("?")[2]))
+    number = given.get("id", "")
+    if "rev" in given or (number and "do" not in given):
+        ways = [(f"/?id={number}&do={what}", what) for what in ("index", "media", "links", "recent", "old")]
+        text = f"<p>{trap_lookalikes.prose(number, given.get('rev'))}</p>"
+        return trap_lookalikes.page("A page", text, [(f"/?id={n}", "a page") for n in range(40)] + ways)
+    old = [(f"/?id={number}&rev={rev}", "old") for rev in range(1, 4)] if given.get("do") == "old" else []
+    return trap_lookalikes.page("Wiki", f"<p>{given.get('do', 'start')}</p>", [("/?id=0", "start"), *old])
+
+
+def test_pages_that_are_found_when_the_budget_is_spent_are_tried() -> None:
+    asked = Simulation(_wiki, TrapSettings(trap_budget=60)).run(2000).asked
+    lists = sum("do=old" in target for target in asked)
+    assert 10 < lists < 40  # the budget is spent
+    assert sum("rev=" in target for target in asked) == 3 * lists

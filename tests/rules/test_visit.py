@@ -88,7 +88,12 @@ def test_links_are_found_under_each_coding(exchange: Exchange) -> None:
     ids=["404", "500", "image", "empty"],
 )
 def test_where_nothing_is_looked_for(exchange: Exchange) -> None:
-    assert read_links(_claim(), exchange).links == ()
+    assert read_links(_claim("/dead", "L"), exchange).links == ()
+
+
+@pytest.mark.parametrize("path", ["", "R"])
+def test_the_error_page_of_a_seed_is_read(path: str) -> None:
+    assert len(read_links(_claim("/", path), _answer(PAGE, status=b"404 Not Found")).links) == 2
 
 
 @pytest.mark.parametrize(
@@ -120,6 +125,32 @@ def test_early_hints_are_links() -> None:
 def test_a_redirect_leads_where_it_says_and_its_body_says_nothing() -> None:
     exchange = _answer(PAGE, b"Location: /there\r\nContent-Type: text/html\r\n", b"302 Found")
     assert [(link.url, link.hop) for link in read_links(_claim(), exchange).links] == [(f"{HOME}/there", Hop.REDIRECT)]
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "found"),
+    [
+        (b"302 Found", b"", []),
+        (b"302 Found", b"Location:\r\n", []),
+        (b"301 Moved", b"Location: http://[::bad/\r\n", []),
+        (b"307 Moved", b"Location: mailto:a@site.test\r\n", []),
+        (b"302 Found", b"Location: #part\r\n", []),
+        (b"300 Multiple Choices", b"Location: /there\r\n", [(f"{HOME}/there", Hop.REDIRECT)]),  # a browser stays
+        (b"399 Odd", b"", []),
+    ],
+)
+def test_a_page_that_sends_the_browser_nowhere_is_read(
+    status: bytes, location: bytes, found: list[tuple[str, Hop]]
+) -> None:
+    exchange = _answer(PAGE, location + b"Content-Type: text/html\r\n", status)
+    in_page = [(link.url, link.hop) for link in read_links(_claim(), _answer(PAGE)).links]
+    assert in_page
+    assert [(link.url, link.hop) for link in read_links(_claim(), exchange).links] == [*found, *in_page]
+
+
+def test_the_first_location_that_says_something_counts() -> None:
+    exchange = _answer(b"", b"Location:\r\nLocation: /there\r\nLocation: /no\r\n", b"302 Found")
+    assert [link.url for link in read_links(_claim(), exchange).links] == [f"{HOME}/there"]
 
 
 def test_robots_txt_names_sitemaps() -> None:

@@ -29,7 +29,7 @@ from archiver.frontier import url_lookup
 from archiver.frontier.connection import Reader
 from archiver.frontier.url_lookup import UrlFilter
 from archiver.model import ExitCode, State
-from archiver.tools.report.report import read_summary, summary_json
+from archiver.tools.report.report import summary_json, summary_of
 from archiver.warc.cdxj import IndexEntry, is_revisit
 
 POLL = 0.25  # seconds between two looks for new captures
@@ -57,7 +57,7 @@ class CrawlResult:
 
     @property
     def complete(self) -> bool:
-        """True if no URL is left."""
+        """True if no URL is left, but those of hosts that refuse us, which `reason` names."""
         return self.code in (ExitCode.DONE, ExitCode.NO_SEED, ExitCode.TROUBLE)
 
 
@@ -224,7 +224,7 @@ class OpenArchive:
         """Return how the crawl stands: the object that `archiver status --json` has as `crawl`."""
         crawl = named_crawl(self.path)
         with crawl.read() as db:
-            return summary_json(read_summary(db, quotas=crawl.quotas(db)))
+            return summary_json(summary_of(crawl, db))
 
     def resume(self, **settings: Any) -> CrawlRun:
         """Return a further run of the crawl; *settings* replace those that it has."""

@@ -1,5 +1,6 @@
 """`archiver exclude`, `include` and `first`: take out, bring in or put first the URLs that match a pattern."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,6 +10,8 @@ from archiver.cli.options import crawl_argument, define_command
 from archiver.cli.orders.giving import give_and_print
 from archiver.cli.terminal import results
 from archiver.collection.orders.give import Preview, preview
+from archiver.config.option_types import words_of
+from archiver.config.presets import WITHOUT
 from archiver.errors import ConfigError
 from archiver.frontier.orders.table import Verb
 from archiver.humanize import printable
@@ -17,13 +20,21 @@ from archiver.model import ExitCode
 LONGEST = 2000  # characters of a URL
 
 
-def exclude(place: Path | str, regex: str, *, dry_run: bool, undo: bool) -> ExitCode:
-    """Exclude URLs of the crawl at *place* that match *regex*; or say which, or take that back."""
+def exclude(
+    place: Path | str, regex: str | None, *, without: Sequence[str] = (), dry_run: bool, undo: bool
+) -> ExitCode:
+    """Exclude URLs of the crawl at *place* that match *regex* or are on a list; or say which, or take that back."""
+    lists = dict.fromkeys(WITHOUT + name for name in words_of(without))
+    rules = [*([] if regex is None else [regex]), *lists]
+    if not rules:
+        raise ConfigError("nothing to exclude: give a regular expression, or --without with an exclude list")
     if not _looks(dry_run=dry_run, undo=undo):
-        return give_and_print(place, Verb.EXCLUDE, (regex,), undo=undo)
-    found = preview(named_crawl(place), Verb.EXCLUDE, regex)
-    head = f"{_part(found)} waiting URLs would be excluded; {found.archived:,} archived URLs match too, and stay"
-    return _show(head, found)
+        return max(give_and_print(place, Verb.EXCLUDE, (rule,), undo=undo) for rule in rules)
+    for rule in rules:
+        found = preview(named_crawl(place), Verb.EXCLUDE, rule)
+        head = f"{_part(found)} waiting URLs would be excluded; {found.archived:,} archived URLs match too, and stay"
+        _show(head if len(rules) == 1 else f"{rule}: {head}", found)
+    return ExitCode.DONE
 
 
 def include(place: Path | str, regex: str, *, dry_run: bool, undo: bool) -> ExitCode:
@@ -60,20 +71,28 @@ COMMAND = define_command(
     exclude,
     """Exclude URLs from a crawl, also queued ones.
 
-    REGEX becomes a rule of DIR/crawl.toml, as --exclude would. A running crawl takes it up within seconds; then waiting
-    URLs that match are excluded. Requests under way end as usual. Seeds and archived URLs stay. Prints how many.
+    REGEX becomes a rule of DIR/crawl.toml, as --exclude would, and a ready-made list becomes one, as --without would. A
+    running crawl takes it up within seconds; then waiting URLs that match are excluded. Requests under way end as
+    usual. Seeds and archived URLs stay. Prints how many.
 
     archiver urls --state excluded lists the URLs, archiver retry DIR URL fetches one of them nevertheless.
     """,
     [
         crawl_argument(),
-        click.Argument(["regex"], metavar="REGEX"),
+        click.Argument(["regex"], metavar="[REGEX]", required=False),
+        click.Option(
+            ["--without"],
+            multiple=True,
+            metavar="SET[,SET]",
+            help="Exclude the URLs on these ready-made lists; see docs/reference/exclude-lists.md.",
+        ),
         click.Option(["--dry-run"], is_flag=True, help="Print what would be excluded, and change nothing."),
         click.Option(["--undo"], is_flag=True, help="Remove the rule, and queue exactly the URLs that it excluded."),
     ],
     ("archiver exclude collections/example.org '/calendar/' --dry-run", "look what a rule would exclude"),
     ("archiver exclude collections/example.org '/calendar/'", "exclude it"),
     ("archiver exclude collections/example.org '/calendar/' --undo", "take that back"),
+    ("archiver exclude collections/example.org --without wikis", "exclude forms and histories of a wiki"),
 )
 
 INCLUDE = define_command(

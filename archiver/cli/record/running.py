@@ -26,7 +26,7 @@ from archiver.errors import ConfigError
 from archiver.humanize import count, duration, printable, volume
 from archiver.model import ExitCode
 from archiver.tools.report import files
-from archiver.tools.report.report import FinishedRun, read_summary
+from archiver.tools.report.report import FinishedRun, summary_of
 from archiver.tools.watch.users import Users
 
 BACKLOG = 100  # clients that wait to be accepted
@@ -112,7 +112,7 @@ def _finish(directory: Path, settings: Settings, ended: tuple[ExitCode, Recordin
     named = NamedCrawl.in_directory(directory)
     with named.read() as db:
         run = FinishedRun(last.elapsed, so_far.recorded, so_far.received)
-        found = read_summary(db, "done", run, named.quotas(db))
+        found = summary_of(named, db, "done", run)
         files.write_reports(named, db, found, Layout(directory).reports, time.time())
     if settings.warc.metadata_warc:
         try:

@@ -18,9 +18,17 @@ from archiver.collection.orders.given import Change, GivenOrder, change_common, 
 from archiver.collection.orders.retry import RetryRequest, retry
 from archiver.collection.settings_file import put_settings, read_settings
 from archiver.config import toml
-from archiver.config.live_settings import cores, with_block, with_exclude, with_include, with_live_values
+from archiver.config.live_settings import (
+    cores,
+    lists_left_out,
+    with_block,
+    with_exclude,
+    with_include,
+    with_live_values,
+)
 from archiver.config.option_types import PATTERN, Pattern
 from archiver.config.politeness_settings import HOSTS
+from archiver.config.presets import SETS, WITHOUT
 from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import url_lookup
@@ -155,8 +163,8 @@ def _set(settings: Settings, given: Sequence[str]) -> _Wanted:
 
 
 def _exclude(settings: Settings, regex: str, *, undo: bool) -> _Wanted:
-    matches = matching(regex)
-    if undo and regex not in settings.scope.exclude:
+    matches = _leaving_out(regex)
+    if undo and regex not in (*settings.scope.exclude, *(WITHOUT + name for name in lists_left_out(settings))):
         raise ConfigError(f"{printable(regex, LONGEST)} is not a rule of this crawl; its crawl.toml has them all")
     work = partial(_taken_back, regex=regex) if undo else partial(_excluded, regex=regex, matches=matches)
     return _Wanted("in force", partial(with_exclude, regex=regex, undo=undo), work)
@@ -220,6 +228,16 @@ async def _counted_block(frontier: "SqliteFrontier", quotas: Quotas, *, undo: bo
     return f"no longer blocked: {waiting}" if undo else f"blocked: {waiting}"
 
 
+def _leaving_out(given: str) -> Callable[[str], bool]:
+    """Return whether the scope refuses a URL by *given*: a regular expression, or `--without=` and an exclude list."""
+    if not given.startswith(WITHOUT):
+        return matching(given)
+    known = SETS.get(given.removeprefix(WITHOUT))
+    if known is None:
+        raise ConfigError(f"{printable(given, LONGEST)}: there is no such list; write one of {', '.join(SETS)}")
+    return known.hits
+
+
 def matching(regex: str) -> Callable[[str], bool]:
     """Return whether the scope refuses a URL by *regex*; one that takes too long is refused too."""
     try:
@@ -267,7 +285,7 @@ def preview(crawl: NamedCrawl, verb: str, argument: str) -> Preview:
         return _preview_block(crawl, argument)
     if kind not in {Verb.EXCLUDE, Verb.FIRST}:
         raise ConfigError(f"{kind} has no preview")
-    matches = matching(argument)
+    matches = _leaving_out(argument) if kind is Verb.EXCLUDE else matching(argument)
     with crawl.read() as db:
         of, found, examples, complete = _counted(excluding.pages(db, excluding.WAITING, matches))
         _, archived, _, _ = _counted(excluding.pages(db, excluding.ARCHIVED, matches))

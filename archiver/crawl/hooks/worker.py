@@ -60,7 +60,12 @@ class _Alarm:
         self._armed = False
         signal.signal(signal.SIGALRM, self._ring)
 
-    def _ring(self, _number: int, _frame: FrameType | None) -> None:
+    def _ring(self, _number: int, frame: FrameType | None) -> None:
+        """Interrupt the block, but neither its beginning nor its end: the alarm would stay on after it."""
+        while frame is not None:
+            if frame.f_code in _EDGES:
+                return  # it goes off again
+            frame = frame.f_back
         if self._armed:
             raise _TooLongError
 
@@ -73,6 +78,9 @@ class _Alarm:
     ) -> None:
         self._armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+_EDGES = frozenset((_Alarm.__enter__.__code__, _Alarm.__exit__.__code__))
 
 
 class HookWorker:

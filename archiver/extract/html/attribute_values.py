@@ -1,4 +1,4 @@
-"""URLs in attribute values: `data-*` attributes, srcset, refresh, and the files of plug-ins.
+"""URLs in attribute values: `data-*` attributes, meta, srcset, refresh, and the files of plug-ins.
 
 Pages keep URLs to load later, styles, JSON and link targets in `data-*` attributes for their scripts. The name of the
 attribute decides: one known to hold a picture is a requisite. Under any other name only a certain file name counts, as
@@ -16,12 +16,24 @@ from urllib.parse import unquote
 from archiver import url
 from archiver.config.expressions import compiled
 from archiver.extract import css
-from archiver.extract.html.tables import DATA_LINKS, DATA_LINKS_ON_ANCHORS, LAZY, LAZY_FILE, PARAMETERS
+from archiver.extract.html.tables import (
+    DATA_LINKS,
+    DATA_LINKS_ON_ANCHORS,
+    DATA_LINKS_ON_ROWS,
+    INCLUDED,
+    LAZY,
+    LAZY_FILE,
+    META_LINKS,
+    META_REQUISITES,
+    NEXT_PART,
+    PARAMETERS,
+)
 from archiver.extract.references import NOFOLLOW, a_file, like_a_url, surely_a_url
-from archiver.extract.script import inline
+from archiver.extract.script import inline, strings
 from archiver.model import Hop
 from archiver.policy import referrer
 
+_TASK = re.compile(r"(action|icon)-uri=([^;\s]+)", re.IGNORECASE)
 _GAP = re.compile(r"[\t\n\f\r ,]*+")
 _URL = re.compile(r"[^\t\n\f\r ]++")
 _DESCRIPTORS = compiled(r"(?:[^(,]|\([^)]*+\)?+)*+")
@@ -29,6 +41,21 @@ _DESCRIPTOR = compiled(r"(?:[^\t\n\f\r (]|\([^)]*+\)?+)++")
 _WIDTH = re.compile(r"0*[1-9][0-9]*w")
 _HEIGHT = re.compile(r"0*[1-9][0-9]*h")
 _DENSITY = re.compile(r"(?:-(?:0+(?:\.0+)?|\.0+)|(?=[.0-9])[0-9]*(?:\.[0-9]+)?)(?:[eE][+-]?[0-9]+)?x")
+
+
+def of_meta(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, Hop]]:
+    """Yield the URLs in the *content* of a meta element *name*; *item* is the hop of it as a property."""
+    if name in META_REQUISITES or item is Hop.REQUISITE:
+        if surely_a_url(content) or like_a_url(content) or a_file(content, near=True):
+            yield content, Hop.REQUISITE
+    elif name in META_LINKS or item is Hop.LINK:
+        if content.lstrip().lower().startswith(("http:", "https:")):
+            yield content, Hop.LINK
+    elif name == "msapplication-task":
+        for what, reference in _TASK.findall(content[:4096]):
+            yield reference, Hop.LINK if what.lower() == "action" else Hop.REQUISITE
+    elif a_file(content):
+        yield content, Hop.SPECULATIVE
 
 
 def candidates(value: str) -> Iterator[str]:
@@ -78,6 +105,22 @@ _LONGEST_NAME = 60
 _MOST_LISTED = 500
 _READ_ALREADY = frozenset(("src", "poster", "srcset", "href", "xlink:href"))  # already read for custom elements
 _APART = tuple(re.compile(sign) for sign in (r"(?<!\s)\s*+[,|;]\s*+", r"\s++"))
+_PART = re.compile(r"[/?][\w~%@][^\s{}<>\"'|\\^`]{0,2000}")  # the address of a further part of a list
+_OF_DATA = re.compile(
+    r"data-(?:[\w-]{0,30}-)?(?:geo-?json|json|[ct]sv|gpx|kml|pdf|ya?ml|markdown|config|dataset|animation-path|ur[li]|path)"
+)
+_DATA = re.compile(
+    r"(?!/)[\w~%@/.+-]{1,500}\.(?:csv|(?:geo|topo)?json|gpx|kml|md|pdf|tsv|txt|xml|ya?ml)(?:\?[^\s#]{0,200})?",
+    re.ASCII,
+)
+_DESCRIPTION = re.compile(  # of an interface, <redoc spec-url="…">, or of a scene
+    r"[\w~%@/.:+-]{1,500}\.(?:ya?ml|splinecode)(?:\?[^\s#]{0,200})?"
+)
+_OF_FILE = re.compile(r"(?:[a-z0-9-]{1,40}-)?(?:src|image|model)")
+_FILE = re.compile(r"(?:https?://)?[\w~%@/.+-]{1,500}\.[a-z0-9]{2,5}(?:\?[^\s#]{0,200})?", re.ASCII | re.IGNORECASE)
+_STYLES = frozenset(("style", "background"))
+_QUERY = re.compile(r"\?[\w-]{1,50}=[\w%./-]{1,200}", re.ASCII)
+_KIND = re.compile(r"(?:\A|(?<=,))\s{0,4}(?:mp4|webm|og[gv]):(?!//)")  # data-jarallax-video="mp4:a.mp4,webm:a.webm"
 _CHOICE = re.compile(r"\[\s*([^\[\],\s]{1,2000})\s*,")  # [small.png, (only screen)], [large.png, (large)]
 
 
@@ -87,14 +130,37 @@ def data_urls(tag: str, name: str, value: str) -> UrlHops:
     if not bare or len(name) > _LONGEST_NAME:
         return iter(())
     if bare.startswith(("{", "[{", '["')):
-        return inline.json_files(bare)
+        return inline.settings_files(bare)
     if "url(" in bare:
         return ((reference, Hop.REQUISITE) for reference, _ in css.references(bare))
     if name in (DATA_LINKS_ON_ANCHORS if tag == "a" else DATA_LINKS):
-        return iter(((bare, Hop.LINK),) if surely_a_url(bare) else ())
+        return _clicked(bare)
+    if name in DATA_LINKS_ON_ROWS and tag in {"td", "tr"}:
+        return iter(((bare, Hop.SPECULATIVE),) if strings.is_page(bare) or strings.is_path(bare) else ())
+    if INCLUDED.fullmatch(name):
+        return included(bare)
+    if name == "data-responsive":  # of lightGallery: img/a-375.jpg 375, img/a-800.jpg 800
+        files = (choice.strip().partition(" ")[0] for choice in bare.split(",", _MOST_LISTED))
+        return ((file, Hop.REQUISITE) for file in files if a_file(file, near=True))
     if name == "data-main" and tag == "script":  # RequireJS, which adds the extension
         return iter(((bare if bare.endswith(".js") else f"{bare}.js", Hop.SPECULATIVE),))
+    if bare[0] in "/?" and NEXT_PART.fullmatch(name) and _PART.fullmatch(bare):
+        return iter(((bare, Hop.SPECULATIVE),))
     return _files(name, bare)
+
+
+def _clicked(bare: str) -> UrlHops:
+    """Yield the target of a click in an attribute that only a script reads."""
+    if surely_a_url(bare) or strings.is_page(bare) or _QUERY.fullmatch(bare):
+        yield bare, Hop.LINK
+    elif "/" in bare and strings.is_path(strings.from_root(bare)):
+        yield bare, Hop.SPECULATIVE
+
+
+def included(bare: str) -> UrlHops:
+    """Yield the page, or the part of one, that a script puts into an element."""
+    if strings.is_page(bare) or (bare[:1] == "/" and strings.is_path(bare, data=True)) or a_file(bare):
+        yield bare, Hop.SPECULATIVE
 
 
 def component_urls(attributes: Mapping[str, str]) -> UrlHops:
@@ -102,8 +168,11 @@ def component_urls(attributes: Mapping[str, str]) -> UrlHops:
     for name, value in attributes.items():
         if name.startswith("data-") or name in _READ_ALREADY:
             continue
-        if name.endswith("-url") and a_file(value, near=True):
+        of_url = name.endswith("url") and (a_file(value, near=True) or _DESCRIPTION.fullmatch(value))
+        if of_url or (_OF_FILE.fullmatch(name) and _FILE.fullmatch(value)):  # ios-src="chair.usdz"
             yield value, Hop.REQUISITE
+        elif "url(" in value and name not in _STYLES:  # gltf-model="url(chair.glb)"
+            yield from ((reference, Hop.SPECULATIVE) for reference, _ in css.references(value))
         elif a_file(value):
             yield value, Hop.SPECULATIVE
 
@@ -128,9 +197,13 @@ def _files(name: str, bare: str) -> UrlHops:
             yield from ((file, Hop.REQUISITE) for file in files)
         elif like_a_url(bare) or a_file(bare, near=True):
             yield bare, Hop.REQUISITE
-    elif LAZY_FILE.fullmatch(name) and (files := _file_list(bare) or [bare]) and a_file(files[0], near=True):
+    elif (
+        LAZY_FILE.fullmatch(name)
+        and (files := _file_list(_KIND.sub("", bare)) or [_KIND.sub("", bare)])
+        and a_file(files[0], near=True)
+    ):
         yield from ((file, Hop.REQUISITE) for file in files)
-    elif a_file(bare):
+    elif a_file(bare) or (_OF_DATA.fullmatch(name) and _DATA.fullmatch(bare)):
         yield bare, Hop.SPECULATIVE
 
 
@@ -252,3 +325,13 @@ def link_relations(tag: str, relations: str) -> tuple[str, str]:
     words = relations.lower().split()
     policy = referrer.NO_REFERRER if "noreferrer" in words and tag in _LEADING else ""
     return NOFOLLOW if "nofollow" in words else "", policy
+
+
+_SENDING = frozenset(("delete", "patch", "post", "put"))
+
+
+def without_sent_link(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return *attributes* without the href that a script sends by POST or DELETE, as Rails, Yii and Turbo do."""
+    methods = (attributes.get(name, "").strip().lower() for name in ("data-method", "data-turbo-method"))
+    sent = not _SENDING.isdisjoint(methods)
+    return {name: value for name, value in attributes.items() if not sent or name != "href"}

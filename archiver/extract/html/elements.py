@@ -13,8 +13,6 @@ from archiver.extract.html import attribute_values
 from archiver.extract.html.tables import (
     LAZY_ON_IMAGES,
     MATHML,
-    META_LINKS,
-    META_REQUISITES,
     MOST_AGENTS,
     PRESENTATION,
     REFUSE,
@@ -24,7 +22,7 @@ from archiver.extract.html.tables import (
     relation_hop,
 )
 from archiver.extract.references import REFRESH, LinkCollector, References, a_file, like_a_url, surely_a_url
-from archiver.extract.script import generators, inline, javascript, markup, rustdoc, strings
+from archiver.extract.script import generators, inline, javascript, markup, strings
 from archiver.model import Hop
 from archiver.policy import referrer
 
@@ -38,7 +36,6 @@ _WITH_POLICY = frozenset(("a", "area", "iframe", "img", "link", "script"))
 _COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
 _PAINT = re.compile(r"[\t\n\f\r ]*+url\(", re.IGNORECASE)
 _BLANK = re.compile(r"\S\s+\S")
-_TASK = re.compile(r"(action|icon)-uri=([^;\s]+)", re.IGNORECASE)
 _TEMPLATE = re.compile(r"template|handlebars|mustache|tmpl|underscore|jsrender|text/html\Z")
 
 
@@ -65,6 +62,8 @@ class Elements:
         if not attributes:
             self.menu_navigates = self.menu_navigates and tag != "select"
             return
+        if "data-method" in attributes or "data-turbo-method" in attributes:
+            attributes = attribute_values.without_sent_link(attributes)
         known = _ELEMENTS.get(tag)
         before = len(self.found.references)
         mark, policy = attribute_values.link_relations(tag, attributes["rel"]) if "rel" in attributes else ("", "")
@@ -95,8 +94,8 @@ class Elements:
             elif name.startswith("data-"):
                 for reference, hop in attribute_values.data_urls(tag, name, value):
                     self.found.add(reference, hop, f"{tag}/@{name}" + mark * (hop is Hop.LINK))
-        if "data-root-path" in attributes:
-            self._all(rustdoc.page_files(attributes), generators.LOADED)
+        if not generators.ATTRIBUTES.isdisjoint(attributes):
+            self._all(generators.by_attributes(attributes), generators.LOADED)
         return referrer.of_attribute(attributes.get("referrerpolicy", "")) if tag in _WITH_POLICY else ""
 
     def add_script_links(self, where: str, urls: inline.ScriptUrls) -> None:
@@ -127,7 +126,8 @@ class Elements:
         elif kind == "speculationrules":
             self._all(inline.speculation_rules(text), "script/speculationrules")
         elif kind.endswith("json"):
-            self._all(inline.json_files(text), "script/json")
+            for reference, hop, context in inline.data(text):
+                self.found.add(reference, hop, context)
             self._all(generators.configured(name, text), generators.LOADED)
         elif _TEMPLATE.search(kind) and text:
             self.templates.append(text)
@@ -191,6 +191,8 @@ def add_markup_in_strings(found: LinkCollector, text: str) -> None:
         for (reference, hop), context in probe.found.references.items():
             if markup.is_sure(reference, hop):
                 found.add(reference, Hop.SPECULATIVE, f"script/{context}")
+    for reference in markup.style_urls(text):
+        found.add(reference, Hop.SPECULATIVE, "script/url()")
 
 
 def _styled(elements: Elements, tag: str, name: str, value: str) -> None:
@@ -216,6 +218,11 @@ def _map(elements: Elements, tag: str, name: str, value: str) -> None:
         elements.found.add(value, Hop.LINK, f"{tag}/@{name}")
 
 
+def _included(elements: Elements, tag: str, name: str, value: str) -> None:
+    for reference, hop in attribute_values.included(value.strip()):
+        elements.found.add(reference, hop, f"{tag}/@{name}")
+
+
 _Meaning = Callable[[Elements, str, str, str], None]
 _ANYWHERE: dict[str, _Meaning] = {
     "style": _styled,
@@ -223,6 +230,10 @@ _ANYWHERE: dict[str, _Meaning] = {
     "cite": _reference,
     "longdesc": _reference,
     "usemap": _map,
+    "hx-get": _reference,  # htmx loads it into the page on a click, or when a person scrolls to it
+    "data-hx-get": _reference,
+    "include-html": _included,
+    "w3-include-html": _included,
     **dict.fromkeys(PRESENTATION, _painted),
 }
 
@@ -285,27 +296,13 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
         elements.referrer_policy = referrer.of_meta(content) or elements.referrer_policy
     if len(content) < _LONGEST_DIRECTIVES and _refuses(content.lower()):
         elements.add_nofollow(name)
-    for reference, hop in _content(name, content, item_hop(attributes) if "itemprop" in attributes else None):
+    item = item_hop(attributes) if "itemprop" in attributes else None
+    for reference, hop in attribute_values.of_meta(name, content, item):
         elements.found.add(reference, hop, "meta/@content")
 
 
 def _refuses(directives: str) -> bool:
     return "no" in directives and not REFUSE.isdisjoint(_APART.split(directives))
-
-
-def _content(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, Hop]]:
-    """Yield the URLs in the *content* of a meta element *name*; *item* is the hop of it as a property."""
-    if name in META_REQUISITES or item is Hop.REQUISITE:
-        if surely_a_url(content) or like_a_url(content) or a_file(content, near=True):
-            yield content, Hop.REQUISITE
-    elif name in META_LINKS or item is Hop.LINK:
-        if content.lstrip().lower().startswith(("http:", "https:")):
-            yield content, Hop.LINK
-    elif name == "msapplication-task":
-        for what, reference in _TASK.findall(content[:4096]):
-            yield reference, Hop.LINK if what.lower() == "action" else Hop.REQUISITE
-    elif a_file(content):
-        yield content, Hop.SPECULATIVE
 
 
 def _form(elements: Elements, attributes: Attributes) -> None:

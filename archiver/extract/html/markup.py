@@ -31,8 +31,8 @@ _CONDITION = r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}[iI][fF]\b"
 # complete. A paint attribute is usually a colour, so its value is checked. Anchors are selected by their href.
 _PAINTED = rf"(?:[fF][iI]|[sS][tT][rR]|[mM][aA]|[cC](?:[lL][iI]|[uU]))[a-zA-Z-]++{_S}*+={_S}*+[\"']?+{_S}*+[uU]"
 _EVERYWHERE = (
-    r"(?=[bBcCdDfFlLmMoOsSuU])"  # quick check: most attributes start with other letters
-    rf"(?:[sS][tT][yY]|[bB][aA]|[dD][aA][tT][aA]-|[cC](?:[oO][nN]|[iI])|[oO][nN]|[lL][oO]|[uU][sS]|{_PAINTED})"
+    r"(?=[bBcCdDfFhHiIlLmMoOsSuUwW])"  # quick check: most attributes start with other letters
+    rf"(?:[sS][tT][yY]|[bB][aA]|[dD][aA][tT][aA]-|[cC](?:[oO][nN]|[iI])|[hH][xX]-|[oO][nN]|[lL][oO]|[uU][sS]|[wW]3-|[iI][nN][cC]|{_PAINTED})"
 )
 _ELSEWHERE = r"[sS][rR][cC]|[hH][rR]|[xX][lL]|[pP][oO]"
 _MOSTLY = r"class(?==)"  # the most common attribute among the rest
@@ -108,9 +108,13 @@ class Scanner:
 
 
 def conditional(comment: str) -> list[str]:
-    """Return the markup in a conditional comment."""
+    """Return the markup in a conditional comment, if there is any, without the end of the condition.
+
+    That has no bracket of its own in the comment, so it would make the markup not well-formed.
+    """
     condition = _CONDITIONAL.match(comment)
-    return [comment[condition.end() :]] if condition else []
+    markup = comment[condition.end() :].removesuffix("<!").removesuffix("<![endif]") if condition else ""
+    return [markup] if markup and not markup.isspace() else []
 
 
 def _attributes_without(excluded: str) -> str:
@@ -167,7 +171,8 @@ PLAIN = (
 _NO_URL = (
     r"(?:class|id|title|lang|dir|role|name|target|alt|width|height|loading|decoding|datetime)=\"[^\"<>]*+\""
     r"|rel=\"[^\"<>fF]*+\""  # not "nofollow"
-    r"|data-(?:[a-rt-z-]|s(?!et))++=\"[^\"<>/.&({\[]*+\""  # a number or a word; not "set", where any value is a URL
+    # a number or a word; not "set", where any value is a URL, and not the method that a link is sent by
+    r"|data-(?!(?:turbo-)?method=)(?:[a-rt-z-]|s(?!et))++=\"[^\"<>/.&({\[]*+\""
 )
 # Descriptions differ on each page but hold no URL: they do not start like one, nor contain "nofollow".
 _DESCRIPTION = (

@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import islice
 from types import SimpleNamespace
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from lxml import etree
 
@@ -27,7 +28,7 @@ from archiver.extract.html import markup
 from archiver.extract.html.elements import NAMES, Elements
 from archiver.extract.html.tables import Attributes
 from archiver.extract.references import MOST_LINKS, REFRESH, USELESS, References, UrlJoiner, base_of
-from archiver.extract.script import generators
+from archiver.extract.script import generators, javascript
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
@@ -47,8 +48,11 @@ _STATEFUL = frozenset(("base", "button", "form", "input", "select", markup.COMME
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
+_SHOWN = re.compile(r"[?&]file=([^&#]{1,2000})")  # the document that PDF.js shows in its page
 _INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript|svg|math))(?![\w-])", re.IGNORECASE | re.ASCII)
 _BASE = re.compile(r"<base(?![\w-])[^<>]*+>?+", re.IGNORECASE | re.ASCII)
+_BODY = re.compile(r"<body\s[^<>]{1,2000}>", re.IGNORECASE | re.ASCII)
+_MOST_BODIES = 10  # of one page
 _ENDS = {
     name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII)
     for name in ("script", "template", "noscript", "svg", "math")
@@ -68,13 +72,15 @@ def read_html(document: Document) -> Links:
     found: dict[tuple[str, Hop], Link] = {}
     nofollow: tuple[str, ...] = ()
     icon, policy = False, ""
+    misread = encoding == "windows-1252" and charset.looks_like_utf8(document.body[:MOST_BYTES])
     for depth in range(_DEEPEST):
         framed: list[tuple[str, str]] = []
         for source, address in pages:
             elements = _elements(source)
             base = base_of(address, elements.base)
-            if elements.tables:
-                _add_of_page(elements, address)
+            if misread:
+                elements.found.add_as_utf8(encoding)
+            _add_of_page(elements, address)
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
@@ -97,10 +103,13 @@ def read_html(document: Document) -> Links:
 
 
 def _add_of_page(elements: Elements, address: str) -> None:
-    """Add the data that scripts of the page load, which need all its references."""
-    text = "\n".join(elements.tables[:_MOST_TABLES])
-    for reference in list(generators.of_page(text, elements.found.references, address)):
-        elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
+    """Add the data that scripts of the page load, which need all its references or its address."""
+    if elements.tables:
+        text = "\n".join(elements.tables[:_MOST_TABLES])
+        for reference in list(generators.of_page(text, elements.found.references, address)):
+            elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
+    if "/viewer.html?" in address and (shown := _SHOWN.search(address)):
+        elements.found.add(unquote(shown[1]), Hop.REQUISITE, "viewer/file")
 
 
 def _with_early(elements: Elements, links: tuple[Link, ...], joiner: UrlJoiner) -> tuple[Link, ...]:
@@ -127,6 +136,8 @@ def _elements(source: str) -> Elements:
             _parse(template, elements, hidden)
         elements.found.in_template = False
     elements.referrer_policy = policy
+    for reference in javascript.page_urls(source) if "<script" in source else ():
+        elements.found.add(reference, Hop.SPECULATIVE, javascript.JOINED)
     return elements
 
 
@@ -279,6 +290,18 @@ def _parse_with_libxml2(source: str, elements: Elements, hidden: list[str]) -> N
     except TooDeepError:
         for piece in _split(encoded):
             feed(piece, _PageReader(elements, hidden, piece=True))
+    _add_late_bodies(source, elements)
+
+
+def _add_late_bodies(source: str, elements: Elements) -> None:
+    """Guess what body tags behind the beginning of the body name: browsers add their attributes to it."""
+    for tag in islice(_BODY.finditer(source), _MOST_BODIES):
+        for name, attributes, _ in SCANNER.tags(tag[0]) or ():
+            probe = Elements()
+            probe.start_any(name, attributes)
+            for (reference, hop), context in probe.found.references.items():
+                if (reference, hop) not in elements.found.references:
+                    elements.found.add(reference, Hop.SPECULATIVE, context)
 
 
 def feed(encoded: bytes, target: object) -> None:
@@ -294,11 +317,13 @@ def feed(encoded: bytes, target: object) -> None:
 
 
 def _split(encoded: bytes) -> Iterator[bytes]:
-    """Split *encoded* into pieces that start with a tag if possible."""
+    """Split *encoded* before tags into short pieces. A long tag, with an image in an attribute, stays whole."""
     start = 0
     while start < len(encoded):
-        end = encoded.rfind(b"<", start + 1, start + _CHUNK)
-        end = end if end > 0 and start + _CHUNK < len(encoded) else start + _CHUNK
+        limit = start + _CHUNK
+        end = encoded.rfind(b"<", start + 1, limit) if limit < len(encoded) else -1
+        end = end if end > 0 else encoded.find(b"<", limit)
+        end = end if end > 0 else len(encoded)
         yield encoded[start:end]
         start = end
 

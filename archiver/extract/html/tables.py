@@ -48,6 +48,7 @@ _REQUISITES = {
     "menuitem": "icon",
     "replay-web-page": "source",
     "video": f"src poster {_SVG_REFERENCE}",
+    "redoc": "spec-url",
 }
 _LINKS = {
     "a": "href xlink:href src",  # src is an error, but its meaning is clear
@@ -147,16 +148,24 @@ PARAMETERS = frozenset(
 LAZY = re.compile(
     r"data-(?:[\w-]*?(?:src|srcset|original|original-set|poster|bgset|bg|background|images?|imgs?|pictures?|thumbs?|thumbnails?"
     r"|lazy|lazyload|echo|fallback|-file|_image|interchange)(?:[-_]?ur[li])?"
-    r"|(?:lazy|src|original|bg|background|image|img)-[\w-]+)"
+    r"|(?:lazy|src|srcset|original|bg|background|image|img)-[\w-]+)"
 )
 LAZY_FILE = re.compile(  # these may also hold other values
     r"data-[\w-]*?(?:file|full|large|hires|hi-res|retina|at2x|rjs|[123]x|cover|avatar|logo|icon|photo|zoom|sprite|svg"
-    r"|stylesheet|mp4|webm|og[gva]|mp3|video|audio|sound|media|background-\w+)"
+    r"|stylesheet|mp4|webm|og[gva]|mp3|video|audio|sound|track|media|download|background-\w+|before|after|hover|rollover"
+    r"|desktop|tablet|mobile|pano(?:rama)?|model|gl(?:b|tf)|lottie|doc(?:ument)?)(?:[-_]?ur[li])?"
 )
 LAZY_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original", "ng-src", "loadlate", "real-src"))
 LAZY_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
+NEXT_PART = re.compile(  # of a list, which the page loads when a person comes to its end
+    r"data-(?:[\w-]*-)?(?:next|load-?more|more)(?:-?page)?(?:-?(?:ur[li]|href|link|path))?"
+)
 DATA_LINKS = frozenset(("data-href", "data-link", "data-permalink"))  # targets of clicks
 DATA_LINKS_ON_ANCHORS = DATA_LINKS | {"data-url", "data-redirect-url"}
+DATA_LINKS_ON_ROWS = frozenset(("data-url", "data-row-href", "data-row-url", "data-target-url", "data-location"))
+INCLUDED = re.compile(  # a script puts what is there into the element
+    r"data-(?:include(?:-?html|-path)?|w3-include-html|partial|fragment|load|remote|iframe)"
+)
 
 
 def relation_hop(relations: str) -> Hop | None:

@@ -5,9 +5,9 @@ may also mean its own folder, so a relative path in JSON is read both ways. Mark
 into the page. A relative path that ends a whole URL of the same data is that file, and no guess. All are guesses,
 except what scripts of site generators name.
 
-The indexes of known form are Pagefind's, MkDocs' languages, pages of Gatsby, texts of Docsify and stories of Storybook.
-Most of their URLs are requisites. Guesses are MkDocs' languages, which two generators keep in different folders,
-Docsify's texts, and the URL of each story. Linear; data in any other form names nothing.
+The indexes of known form are Pagefind's, MkDocs' languages, pages of Gatsby, texts of Docsify, stories of Storybook and
+images of IIIF. Most of their URLs are requisites. Guesses are MkDocs' languages, which two generators keep in different
+folders, Docsify's texts, and the URL of each story. Linear; data in any other form names nothing.
 """
 
 import itertools
@@ -17,12 +17,13 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, zip_longest
 
 from archiver import url
-from archiver.extract import charset
+from archiver.extract import charset, deep_zoom
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
 from archiver.extract.references import MOST_LINKS, LinkCollector
-from archiver.extract.script import docsify, folders, generators, javascript
+from archiver.extract.script import docsify, folders, frameworks, generators, javascript, jupyterlite
 from archiver.extract.script.generators import LOADED
+from archiver.extract.wordpress import read_rest
 from archiver.http.content_coding import decoded
 from archiver.model import Hop, Link, Links
 
@@ -39,6 +40,8 @@ def read_script(document: Document) -> Links:
 
 def read_data(document: Document) -> Links:
     """Return what the JSON names."""
+    if (listed := read_rest(document)) is not None:
+        return listed
     page = "" if document.url.endswith(_OF_ITS_FOLDER) else document.page
     return _read(document, tuple(dict.fromkeys((page or document.url, document.url))), data=True)
 
@@ -49,10 +52,13 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     own, of_page, of_folder = LinkCollector(), LinkCollector(), LinkCollector()
     for reference, hop, context in generators.script_urls(text, document.url):
         own.add(reference, hop, context)
-    for reference in javascript.asset_urls(text, document.url):
-        own.add(reference, Hop.SPECULATIVE, javascript.CHUNK)
-    add_markup_in_strings(of_page, text)
     near = len(bases) > 1 or bool(document.page)
+    for reference, below_page in javascript.asset_urls(text, document.url, near=near):
+        (of_page if below_page else own).add(reference, Hop.SPECULATIVE, javascript.CHUNK)
+    add_markup_in_strings(of_page, text)
+    for reference in generators.of_viewers(text):
+        of_page.add(reference, Hop.SPECULATIVE, deep_zoom.CONTEXT)
+    own.add(frameworks.own_payload(text, document.page), Hop.SPECULATIVE, LOADED)
     relative = dict[str, str]()
     for reference, context in _relative_names(text, document.url, own, near=near):
         relative.setdefault(reference, context)
@@ -78,11 +84,14 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
 
 def _relative_names(text: str, address: str, own: LinkCollector, *, near: bool) -> Iterator[tuple[str, str]]:
     """Yield each relative URL in the script *text* at *address* and its context; add all others to *own*."""
-    routes = generators.base_of_routes(text, address)
+    routes: str | None = None
     for reference, context in javascript.references(text, address, near=near):
         if context in javascript.OF_ITSELF or not _is_relative(reference):
-            route = context == javascript.PAGE and reference[0] == "/" != reference[1:2]
-            own.add(routes + reference if route else reference, Hop.SPECULATIVE, context)
+            if context == javascript.PAGE and reference[0] == "/" != reference[1:2]:
+                routes = generators.base_of_routes(text, address) if routes is None else routes  # few scripts have any
+                own.add(routes + reference, Hop.SPECULATIVE, context)
+            else:
+                own.add(reference, Hop.SPECULATIVE, context)
         else:
             yield reference, context
 
@@ -141,14 +150,23 @@ def read_index(document: Document) -> Links:
     body = document.body[:MOST_BYTES]
     found = LinkCollector()
     path = url.path(document.url)
+    if path.endswith("/info.json"):
+        found, note = deep_zoom.collected(deep_zoom.iiif(body))
+        return found.links(document.url, "utf-8", note)
     if path.endswith(".pf_meta"):
         urls, hop = _of_list(body), Hop.REQUISITE
     elif path.endswith("/page-data.json"):
         urls, hop = _of_page(body, path), Hop.REQUISITE
     elif path.endswith(".md"):
         urls, hop = docsify.of_text(body, document.url, document.page or document.url), Hop.SPECULATIVE
+    elif path.endswith(".txt"):
+        text = body.decode("utf-8", "replace")
+        tree = path.endswith(frameworks.TREE)
+        urls, hop = frameworks.part_payload(text) if tree else frameworks.payloads(text, document.url), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
         urls, hop = _of_languages(body), Hop.SPECULATIVE
+    elif jupyterlite.is_data(path):
+        urls, hop = jupyterlite.of_data(body, path), Hop.SPECULATIVE
     elif path.endswith("/pagefind-entry.json"):
         urls, hop = _of_entry(body), Hop.REQUISITE
     else:

@@ -5,13 +5,16 @@ the worker, `[{url:"a.html",revision:"f0"}]`; a browser requests each of them. I
 `define(["./workbox-f0"], …)`, whose name lacks the extension, as names of AMD modules do. The list is exact, but still
 only a script's word, so all are guesses.
 
-`base + "a.js"` names a file if the script states what `base` is: a string, its own folder or that of the page. If it
-does not, the name is tried in both folders, but only where a URL is expected. Linear on any text.
+`base + "a.js"` and `${base}a.js` name a file if the script states what `base` is: a string, its own folder or that of
+the page. If it does not, the name is tried in both folders, but only where a URL is expected.
+
+`picture.src = "images/" + names[i]` puts a folder before each picture in a list. The folder is in an assignment to a
+source, or at the open end of markup or of a style: `h += "<img src='logos/"`. Linear on any text.
 """
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, product
 
 from archiver.config.expressions import compiled
 
@@ -19,6 +22,11 @@ MOST = 20_000  # files of one list, modules of one script
 
 _CALLED = (b"skipWaiting(", b"precacheAndRoute(", b"addToCacheList(", b"clients.claim(")  # only in service workers
 _LISTENS = re.compile(rb"addEventListener\(\s{0,4}[\"'`](?:install|fetch)[\"'`]")
+_OF_PAGES = (b"document", b"window", b"parent", b"opener")
+_ANSWERS = re.compile(  # messages
+    rb"(?<![\w$.])(?:self\s{0,4}\.\s{0,4})?(?:onmessage|onconnect)\s{0,4}=(?!=)"
+    rb"|(?<![\w$.])(?:self\.)?addEventListener\(\s{0,4}[\"'`](?:message|connect)[\"'`]"
+)
 _REVISION = r"[\"']?revision[\"']?\s*+:\s*+(?:\"[^\"\\\n]{0,100}+\"|'[^'\\\n]{0,100}+'|null)"
 _KEPT = compiled(
     rf"\{{\s*+(?:{_REVISION}\s*+,\s*+)?+[\"']?url[\"']?\s*+:\s*+[\"']([^\"'\\\s<>]{{1,500}}+)[\"']\s*+"
@@ -32,6 +40,11 @@ _MODULE = re.compile(r"[\"'](\.{1,2}/[\w./@-]{1,200})[\"']", re.ASCII)
 
 _JOINED = compiled(
     r"\+\s{0,4}([\"'`])((?:/|\./|(?:\.\./)++)?+(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+)\1(?!\s{0,4}[+.\[(?])", re.ASCII
+)
+_FILLED = compiled(  # the same in a template: `${base}a.js`, or at the beginning of an attribute there
+    r"(?:(src\s{0,4}=\s{0,4}[\"']?|url\([\"']?|[\"']src[\"']\s{0,4},\s{0,4}`)|`)\$\{([A-Za-z_$][\w$]{0,40})\}"
+    r"((?:/|\./)?+(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+)(?=[\"'`)\s>])",
+    re.ASCII,
 )
 _URL_BEFORE = (
     r"(?:\.(?:src|href)\s{0,4}=|[\"']?\b(?:url|src|href)[\"']?\s{0,4}:|\.open\(\s{0,4}[\"']GET[\"']\s{0,4},"
@@ -49,9 +62,13 @@ _GAP = 8  # characters in which a plus sign before the name shows that more stan
 MOST_NAMES = 50  # variables of one script that are looked up
 
 
-def is_service_worker(body: bytes) -> bool:
-    """True if the script *body* can run only as a service worker."""
-    return any(called in body for called in _CALLED) or _LISTENS.search(body) is not None
+def is_worker(body: bytes) -> bool:
+    """True if the script *body* can run only as a worker: a service worker, or one that knows no page."""
+    if any(called in body for called in _CALLED) or _LISTENS.search(body) is not None:
+        return True
+    if b"importScripts(" not in body and (b"postMessage" not in body or _ANSWERS.search(body) is None):
+        return False
+    return not any(name in body for name in _OF_PAGES)
 
 
 def kept_files(text: str) -> Iterator[str]:
@@ -83,16 +100,7 @@ def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: boo
     *page*: the page that runs the script is known. *worker*: no page runs it. A variable of one letter has many
     meanings in one script, except in a small worker.
     """
-    found = dict[tuple[str, str], bool]()  # variable and name, and whether a URL is expected there
-    for written in islice(_JOINED.finditer(text), MOST):
-        before = _BEFORE.search(text, max(0, written.start() - _NEAR), written.start())
-        if (
-            before
-            and is_file(written[2].lstrip("/"))
-            and text[max(0, before.start("name") - _GAP) : before.start("name")].rstrip()[-1:] != "+"
-        ):
-            key = before["name"], written[2]
-            found[key] = found.get(key, False) or before["url"] is not None
+    found = _joined_names(text, is_file)
     stated = _stated(text, list(dict.fromkeys(variable for variable, _ in found))[:MOST_NAMES])
     for (variable, name), wanted in found.items():
         value = stated.get(variable, "") if worker or len(variable) > 1 else ""
@@ -110,6 +118,24 @@ def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: boo
                 yield name, False
 
 
+def _joined_names(text: str, is_file: Callable[[str], bool]) -> dict[tuple[str, str], bool]:
+    """Return each variable and the name that is joined to it, and whether a URL is expected there."""
+    found = dict[tuple[str, str], bool]()
+    for written in islice(_JOINED.finditer(text), MOST):
+        before = _BEFORE.search(text, max(0, written.start() - _NEAR), written.start())
+        if (
+            before
+            and is_file(written[2].lstrip("/"))
+            and text[max(0, before.start("name") - _GAP) : before.start("name")].rstrip()[-1:] != "+"
+        ):
+            key = before["name"], written[2]
+            found[key] = found.get(key, False) or before["url"] is not None
+    for filled in islice(_FILLED.finditer(text) if "${" in text else (), MOST):
+        if is_file(filled[3].lstrip("/")):
+            found[filled[2], filled[3]] = found.get((filled[2], filled[3]), False) or filled[1] is not None
+    return found
+
+
 def _stated(text: str, variables: list[str]) -> dict[str, str]:
     """Return the expression that *text* assigns to each of the *variables* that it assigns once."""
     if not variables:
@@ -120,3 +146,25 @@ def _stated(text: str, variables: list[str]) -> dict[str, str]:
     for found in assigned.finditer(text):
         values[found[1]] = "" if found[1] in values else found[2]
     return values
+
+
+_MOST_FOLDERS = 4  # of one script
+_MOST_LISTED = 200  # of one script
+_FOLDER_NAME = r"((?:https?:)?/{0,2}(?:[\w~@.-]{1,80}/){1,8})"
+_GOES_ON = r"(?:[\"'`]\s{0,4}[+;,)]|\$\{)"
+_BEFORE_NAMES = compiled(
+    rf"(?:\.src\s{{0,4}}=\s{{0,4}}|\(\s{{0,4}}[\"']src[\"']\s{{0,4}},\s{{0,4}})[\"'`]{_FOLDER_NAME}(?:[\"'`]\s{{0,4}}\+|\$\{{)"
+    rf"|(?:<img\b[^<>]{{0,200}}?\bsrc\s{{0,4}}=\s{{0,4}}|url\(\s{{0,4}})\\?[\"']?{_FOLDER_NAME}{_GOES_ON}",
+    re.IGNORECASE | re.ASCII,
+)
+_PICTURE = compiled(r"[\"'`]([\w~@][\w~@+.-]{0,80}\.(?:apng|avif|bmp|gif|ico|jpe?g|png|svg|webp))[\"'`]", re.IGNORECASE)
+
+
+def pictures(text: str) -> Iterator[str]:
+    """Yield the pictures that the script *text* lists, each in each of its folders; relative to the page."""
+    if "src" not in text and "url(" not in text:
+        return
+    folders = dict.fromkeys(found[1] or found[2] for found in islice(_BEFORE_NAMES.finditer(text), _MOST_LISTED))
+    if folders:
+        names = dict.fromkeys(found[1] for found in islice(_PICTURE.finditer(text), _MOST_LISTED))
+        yield from (folder + name for folder, name in product(list(folders)[:_MOST_FOLDERS], names))

@@ -4,12 +4,15 @@ The page itself says enough to put the address of its data together: SvelteKit, 
 Remix, Nuxt. A page in any other form names nothing. Linear on any text.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from urllib.parse import unquote, urlencode
 
 from archiver import url
+from archiver.config.expressions import compiled
 from archiver.model import Hop
 
 MARKS = ("kit.start(", "window.pagePath", "___chunkMapping", "__reactRouterContext", "__remixContext")
@@ -24,20 +27,65 @@ _NUXT_BUILD = re.compile(
     r"baseURL:\"([^\"\\\s<>]{1,300})\",buildId:\"([\w-]{1,100})\",buildAssetsDir:\"([^\"\\\s<>]{1,300})\""
     r"(?:,cdnURL:\"([^\"\\\s<>]{0,300})\")?"
 )
+_NODES = re.compile(r"\bdata\s{0,4}[:=]\s{0,4}\[(?=null|\{type:)")
+_SIGN = compiled(r"\"(?:[^\"\\]|\\.)*+\"|[\[\](){},]", re.DOTALL)
+_MOST_SIGNS = 1_000_000
+_WITH_DATA = '{type:"data"'
+_OF_URL = re.compile(r"\buses:\{[^{}]{0,500}\burl\"?:1[^{}]{0,500}\}\}\Z")  # loaded again for each page
+_SLASHED, _LACKING = "x-sveltekit-trailing-slash=1&", "x-sveltekit-invalidated="
 _LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
 
 
 def of_page(text: str, references: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
     """Yield what scripts with this *text* load in the page at *address*, which has these *references*."""
-    if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit
-        path = url.path(address)
-        yield f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
+    if "kit.start(" in text and 'type:"data"' in text:
+        yield from _sveltekit(text, address)
     if page := _PAGE_PATH.search(text):
         yield from _gatsby(text, page[1], url.path(address))
     if "buildId" in text and (build := _BUILD.search(text)) and _HAS_DATA.search(text):
         yield _next_data(text, build[1], references, address)
     if "streamController" in text and _HAS_LOADED.search(text):
         yield _route_data(text, address)
+
+
+def _sveltekit(text: str, address: str) -> Iterator[str]:
+    """Yield the data of the page at *address*, which SvelteKit loads on links to it.
+
+    A page has a node for each layout around it, outermost first, and one for itself. The query marks the nodes whose
+    data the browser lacks: with a link from elsewhere all but the outermost, which every page shares, and with a link
+    from a neighbour only the last.
+    """
+    nodes = _server_nodes(text)
+    loaded = [node.startswith(_WITH_DATA) for node in nodes]
+    path, _, query = address.partition("?")
+    path = url.path(path)
+    file = f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
+    if True not in loaded[1:]:
+        yield file
+        return
+    begin = f"{file}?{query}{'&' if query else ''}{_SLASHED if path.endswith('/') else ''}{_LACKING}"
+    last = len(loaded) - 1 - loaded[::-1].index(True)
+    of_url = [has and _OF_URL.search(node) is not None for has, node in zip(loaded, nodes, strict=True)]
+    elsewhere = (of_url[0], *loaded[1:])
+    neighbour = (place == last or again for place, again in enumerate(of_url))
+    for lacking in dict.fromkeys((elsewhere, tuple(neighbour))):
+        yield begin + "".join("1" if each else "0" for each in lacking)
+
+
+def _server_nodes(text: str) -> list[str]:
+    """Return the code of each node in SvelteKit's list of data."""
+    begins = _NODES.search(text)
+    if begins is None:
+        return []
+    nodes, start, depth = list[str](), begins.end(), 0
+    for sign in islice(_SIGN.finditer(text, start), _MOST_SIGNS):
+        depth += 1 if sign[0] in {"[", "{", "("} else -1 if sign[0] in {"]", "}", ")"} else 0
+        if depth < 0 or (not depth and sign[0] == ","):
+            nodes.append(text[start : sign.start()])
+            start = sign.end()
+        if depth < 0:
+            return nodes
+    return []
 
 
 def nuxt(text: str) -> Iterator[str]:
@@ -85,3 +133,84 @@ def _next_query(text: str) -> str:
     except (ValueError, RecursionError):
         return ""
     return f"?{urlencode(query, doseq=True, errors='replace')}" if query else ""
+
+
+_ROUTER = re.compile(r"\.pathname\s?\+=\s?[\"']index\.txt[\"']")
+_LINK = re.compile(
+    r"\[\"\$\",\"\$L[0-9a-f]{1,4}\",(?:null|\"[^\"\\]{0,200}\"),\{[^{}\[\]]{0,500}?\"href\":\"(/(?!/)[^\"\\?#]{0,500})[\"?#]"
+)
+_OWN = re.compile(r"\"c\":\[((?:\"[^\"\\]{0,300}\",?){1,50})\]")
+_MOST_LINKS = 2000
+TREE = "/__next._tree.txt"
+_IN_PARTS = '"t":{"t":{"s":'  # in payloads from Next.js 16 on
+_LAYOUTS = re.compile(r"^([0-9a-f]{1,4}):(\[\[[^\n]{0,2000})$", re.MULTILINE)
+_LAYOUT = re.compile(
+    r"\[\[\"children\",\{\"s\":(?:\"([^\"\\]{1,200})\"|\{\"n\":\"([^\"\\]{1,200})\",\"t\":\"([a-z]{1,2})\")[^\n]*\]\]\Z"
+)
+_MOST_LAYOUTS = 50
+_SAFE = re.compile(r"[A-Za-z0-9_@-]+", re.ASCII)
+_TRIED = 2  # links tried in both forms
+
+
+def own_payload(script: str, page: str) -> str:
+    """Return what links load in place of *page*, which runs the *script*; "" if this is no Next.js site of files.
+
+    Only the router's script shows that a site is of this kind (app router, `output: "export"`).
+    """
+    if not page or "index.txt" not in script or not _ROUTER.search(script):
+        return ""
+    path = url.path(page)
+    return "" if path.endswith(".html") else _payload(path)
+
+
+def part_payload(tree: str) -> Iterator[str]:
+    """Yield the payload of the page in this *tree* of layouts, which Next.js 16 loads apart from those of the layouts.
+
+    Each row is one layout. If a layout shows several pages at once, nothing is named.
+    """
+    names = list[str]()
+    for row in sorted(islice(_LAYOUTS.finditer(tree), _MOST_LAYOUTS), key=lambda row: int(row[1], 16)):
+        layout = _LAYOUT.match(row[2])
+        if layout is None or row[2].count('"s":') > 1 + bool(layout[2]):
+            return
+        names.append(_safe(layout[1]) if layout[1] else f"${layout[3]}${_safe(layout[2])}")
+    if names:
+        yield f"__next.{'.'.join(names)}.txt"
+
+
+def _safe(name: str) -> str:
+    """Return the *name* of a layout as it is in a file name."""
+    if _SAFE.fullmatch(name):
+        return name
+    return f"!{base64.urlsafe_b64encode(name.encode('utf-8', 'replace')).decode().rstrip('=')}"
+
+
+def payloads(text: str, address: str) -> Iterator[str]:
+    """Yield the payloads of the pages to which the payload *text* at *address* links.
+
+    The first one does not show whether addresses end with a slash, so a few of its links are tried in both forms.
+    """
+    path, own = url.path(address), _OWN.search(text)
+    if "/__next." in path:  # only a part of a page, which does not state its path
+        return
+    folder = path.endswith("/index.txt")
+    page = path[: -len("index.txt")] if folder else path[: -len(".txt")]
+    shown = "/".join(part.strip('"') for part in own[1].split(",")) if own else page
+    base = page.removesuffix(shown if shown.startswith("/") else f"/{shown}")
+    first = folder and page.rstrip("/") == base.rstrip("/")
+    if _IN_PARTS in text:
+        yield f"{page.rstrip('/')}{TREE}"
+    links = dict.fromkeys(found[1] for found in islice(_LINK.finditer(text), _MOST_LINKS))
+    pages = [link for link in links if "." not in link.rpartition("/")[2]]
+    for number, link in enumerate(pages):
+        plain = base + link.rstrip("/")
+        if link == "/" or (folder and not first):
+            yield _payload(f"{plain}/")
+        elif not first:
+            yield _payload(plain)
+        elif number <= _TRIED:
+            yield from (_payload(plain), _payload(f"{plain}/"))
+
+
+def _payload(path: str) -> str:
+    return f"{path}index.txt" if path.endswith("/") else f"{path}.txt"

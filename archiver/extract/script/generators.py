@@ -16,10 +16,13 @@ from urllib.parse import unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import docsify, folders, frameworks, rustdoc
+from archiver.extract import deep_zoom
+from archiver.extract.script import docsify, folders, frameworks, jupyterlite, map_tiles, rustdoc, versions
 from archiver.model import Hop
 
 LOADED = "script/loader"
+_OF_PAGES = "data-root-path"  # of rustdoc
+ATTRIBUTES = frozenset((_OF_PAGES, jupyterlite.ROOT))
 HASHES = "__VP_HASH_MAP__"
 _RESULTS_SHOWN = 'new SearchResults("searchResults")'
 _MARKS = (HASHES, _RESULTS_SHOWN, *frameworks.MARKS)
@@ -51,13 +54,29 @@ RESULT_SECTIONS = (  # all that Doxygen has, besides "all"
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
 
 
+def by_attributes(attributes: Mapping[str, str]) -> Iterator[tuple[str, Hop]]:
+    """Yield what an element with some of `ATTRIBUTES` names for scripts."""
+    if _OF_PAGES in attributes:
+        yield from rustdoc.page_files(attributes)
+    if jupyterlite.ROOT in attributes:
+        yield from ((name, Hop.SPECULATIVE) for name in jupyterlite.page_files(attributes))
+
+
 def inline(text: str) -> Iterator[tuple[str, Hop]]:
     """Yield what the *text* of a script in a page names for search scripts."""
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
+    yield from ((name, Hop.REQUISITE) for name in versions.list_of_theme(text))
     if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
-    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify.settings(text), *frameworks.nuxt(text)))
+    named = itertools.chain(pagefind(text), docsify.settings(text), frameworks.nuxt(text), of_viewers(text))
+    yield from ((name, Hop.SPECULATIVE) for name in named)
+
+
+def of_viewers(text: str) -> Iterator[str]:
+    """Yield what the settings of image viewers and maps in the script *text* name, relative to the page."""
+    yield from deep_zoom.settings(text)
+    yield from map_tiles.tiles(text)
 
 
 def needs_whole_page(name: str, text: str) -> bool:
@@ -80,6 +99,7 @@ def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
     """
     if name == "__config" and (worker := _WORKER.search(text)):
         yield worker[1], Hop.REQUISITE
+        yield from ((name, Hop.REQUISITE) for name in versions.list_of_page(text))
     yield from ((found[1], Hop.SPECULATIVE) for found in _SEARCHED.finditer(text))
 
 
@@ -204,6 +224,8 @@ _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
 _IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
 _OF_VUEPRESS = re.compile(r"\[\"(/[^\"\\\s]{0,500})\",\{\"?loader\"?:")
+_BASE_PATH = r"[\"'](/[\w./~-]{1,200})[\"']"
+_ROUTER_BASE = re.compile(rf"\bbasename\s?:\s?{_BASE_PATH}|\bhistory\s?:\s?[\w$.]{{1,40}}\(\s?{_BASE_PATH}\s?\)")
 _MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
 _OF_MATERIAL = ("search/search_index.json", "search.json")
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
@@ -212,9 +234,13 @@ _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z"
 def base_of_routes(text: str, address: str) -> str:
     """Return what stands before the path of a page in the script *text* at *address*; "" if that is the host.
 
-    Scripts of VuePress are in one folder below the base of the site, which their paths leave out.
+    Scripts of VuePress are in one folder below the base of the site, which their paths leave out. The routers of React
+    and Vue state the base.
     """
-    return ".." if _IN_VUEPRESS.search(address) or _OF_VUEPRESS.search(text) else ""
+    if _IN_VUEPRESS.search(address) or _OF_VUEPRESS.search(text):
+        return ".."
+    stated = {found[1] or found[2] for found in _ROUTER_BASE.finditer(text)}
+    return stated.pop().rstrip("/") if len(stated) == 1 else ""
 
 
 def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
@@ -222,6 +248,8 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     head = text[:SCRIPT_START]
     yield from _of_doxygen(text, head, address)
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in folders.modules(text))
+    yield from ((name, Hop.REQUISITE, LOADED) for name in versions.list_of_script(text))
+    yield from ((name, Hop.LINK, MENU) for name in versions.listed(text))
     yield from _searches(head)
     yield from _gitbook(head, address)
     yield from _books(text, head, address)
@@ -230,7 +258,7 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
 def own_base(body: bytes, address: str) -> str:
     """Return the base of URLs in the script *body* at *address*; "" if that is the page that runs it."""
     head = body[:BEGINNING].decode("utf-8", "replace")
-    if _RESULTS.match(head) or _INDEX_OF_JAVADOC.match(head) or folders.is_service_worker(body):
+    if _RESULTS.match(head) or _INDEX_OF_JAVADOC.match(head) or folders.is_worker(body):
         return address
     if _OF_RUSTDOC.match(head) and (added := _IN_RUSTDOC.match(address)):
         return added[1]

@@ -139,6 +139,10 @@ ScriptUrls = Iterator[tuple[str, Hop, str]]  # reference, hop, context
 
 _QUOTE = re.compile("[\"'`]")
 _SCHEME = re.compile(r"\s*javascript:", re.IGNORECASE)
+_ARGUMENT = compiled(r"[(,]\s*+(?:'([^'\\\n]{2,300}+)'|\"([^\"\\\n]{2,300}+)\")(?=\s*[,)])")
+_ACTS = re.compile(  # on what the page shows, or on the server
+    r"add|create|delete|like|post|remove|save|send|submit|toggle|track|update|upload|vote|\bga\b|gtag", re.IGNORECASE
+)
 _NAVIGATES = re.compile(r"location|open|jump|go\b|goto|navigate|redirect|href|submit", re.IGNORECASE)
 
 
@@ -147,6 +151,15 @@ def program(text: str) -> ScriptUrls:
     yield from _code(text)
     yield from ((reference, hop, "script/state") for reference, hop in state_files(text))
     yield from ((reference, hop, generators.LOADED) for reference, hop in generators.inline(text))
+
+
+def data(text: str) -> ScriptUrls:
+    """Yield what the JSON *text* of a script element names: files, and pages that it lists."""
+    yield from ((reference, hop, "script/json") for reference, hop in json_files(text))
+    yield from ((reference, hop, "script/json") for reference, hop in _keyed_files(text) if "/" in reference)
+    for reference, kind in javascript.references(text, inline=True):
+        if kind in javascript.OF_PAGES:
+            yield reference, Hop.SPECULATIVE, kind
 
 
 def _code(text: str, *, sure_opens: bool = False) -> ScriptUrls:
@@ -164,8 +177,16 @@ def _code(text: str, *, sure_opens: bool = False) -> ScriptUrls:
 
 def handler(text: str) -> ScriptUrls:
     """Yield what an event handler names; windows that it opens are links."""
-    if _QUOTE.search(text):
-        yield from _code(text, sure_opens=True)
+    if not _QUOTE.search(text):
+        return
+    found = list(_code(text, sure_opens=True))
+    yield from found
+    if not _ACTS.search(text):  # what a click hands over is where it leads: onclick="show('/about')"
+        known = {reference for reference, _, _ in found}
+        for single, double in _ARGUMENT.findall(text):
+            address = single or double
+            if address[0] == "/" and address not in known and strings.is_path(address):
+                yield address, Hop.SPECULATIVE, javascript.PAGE
 
 
 def is_script_url(reference: str) -> bool:
@@ -225,8 +246,11 @@ def speculation_rules(text: str) -> Iterator[tuple[str, Hop]]:
             yield value, Hop.LINK
 
 
-def json_files(text: str) -> Iterator[tuple[str, Hop]]:
-    """Yield the strings in *text*, and in JSON inside its strings, that are certainly files."""
+def json_files(text: str, *, near: bool = False) -> Iterator[tuple[str, Hop]]:
+    """Yield the strings in *text*, and in JSON inside its strings, that are certainly files.
+
+    *near*: relative paths with a folder count as well.
+    """
     seen: dict[str, None] = {}
     texts = [text]
     for _ in range(_NESTED):
@@ -234,7 +258,7 @@ def json_files(text: str) -> Iterator[tuple[str, Hop]]:
         for part in texts:
             for string in _JSON_STRING.finditer(part):
                 value = _unescaped(string[1] or string[2] or "")
-                if a_file(value) and value not in seen:
+                if a_file(value, near=near and "/" in value) and value not in seen:
                     if len(seen) == MOST_FILES:
                         return
                     seen[value] = None
@@ -242,6 +266,25 @@ def json_files(text: str) -> Iterator[tuple[str, Hop]]:
                 elif '"' in value:
                     nested.append(value)
         texts = nested
+
+
+_OF_FILE = re.compile(
+    r"\w{0,30}?(?:src(?:set|t)?|ur[li]|href|file|path|image|img|pic(?:ture)?|photo|poster|thumb(?:nail)?|panorama|video|audio)",
+    re.IGNORECASE,
+)
+
+
+def settings_files(text: str) -> Iterator[tuple[str, Hop]]:
+    """Yield the files in the JSON settings of an element: also in its own folder, under a key for a file."""
+    yield from json_files(text, near=True)
+    yield from _keyed_files(text)
+
+
+def _keyed_files(text: str) -> Iterator[tuple[str, Hop]]:
+    """Yield the files under keys for one in JSON, also relative ones."""
+    for key, _, value in _pairs(text):
+        if _OF_FILE.fullmatch(key) and a_file(value, near=True):
+            yield value, Hop.SPECULATIVE
 
 
 def state_files(script: str) -> Iterator[tuple[str, Hop]]:

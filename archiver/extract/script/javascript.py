@@ -1,7 +1,8 @@
 """Strings in scripts that are certainly files or pages. All are guesses, as JavaScript does not mark URLs.
 
-A string counts if it is complete, its path is plain, and it has the extension of a web file. Relative strings are
-resolved against the page that runs the script, except where the language uses the script itself (`import`).
+A string counts if it is complete, its path is plain, and it has the extension of a web file, or code around it takes
+a URL. Relative strings are resolved against the page that runs the script, except where the language uses the script
+itself (`import`).
 `ListedPages` selects the pages that a script lists. Linear and bounded on any text.
 """
 
@@ -9,11 +10,12 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 from enum import Enum, auto
+from functools import partial
 
 from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
-from archiver.extract.references import FILES
-from archiver.extract.script import bundles, folders, strings
+from archiver.extract.references import FILES, WHOLE_URL
+from archiver.extract.script import bundles, composed, folders, strings
 from archiver.extract.script.strings import ListedPages
 from archiver.url import PAGE_ENDINGS
 
@@ -25,20 +27,26 @@ IMPORT, FILE_URL, SOURCE_MAP, STRING, CHUNK, PAGE, JOINED = (
     f"script/{kind}" for kind in ("import", "url", "sourcemap", "string", "chunk", "page", "joined")
 )
 OF_ITSELF = frozenset((IMPORT, FILE_URL, SOURCE_MAP))  # relative to the script, wherever it runs
+OF_PAGES = frozenset((PAGE, WHOLE_URL))
 
 _PROGRAMS = SCRIPT_TYPES | {"", "module", "javascript"}  # type attributes of script elements
 
 _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
+_LOADED = _FILES | frozenset(  # data that is a file of the site only where a script surely loads it
+    ("arrow", "bin", "glsl", "gpx", "hdr", "mtl", "obj", "parquet", "ply", "stl", "tsv", "txt", "usdz", "yaml", "yml")
+)
 _PICTURES = frozenset(("apng", "avif", "bmp", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"))
-_ENDING = re.compile(rf"\.(?:{'|'.join(sorted(_FILES | PAGE_ENDINGS))})(?![\w.-])", re.IGNORECASE)
-_FROM_ROOT = re.compile(r".(?:/|https?://)[\w~]")
+_FROM_ROOT = re.compile(r".(?:\\?/|https?:(?:\\?/){2})[\w~]")
+_ENDING = re.compile(rf"\.(?:{'|'.join(sorted(_LOADED | PAGE_ENDINGS))})(?![\w.-])", re.IGNORECASE)
 # Names and folders in programs that look for files on a disk, not on a site.
 _NOT_SERVED = re.compile(
     r"/(?:node_modules|bower_components|Users|usr)/|/(?:package|package-lock|tsconfig|bower|composer)\.json\Z"
-    r"|/index\.[mc]?js\Z"
+    r"|/index\.[mc]?js\Z|\A/__data\.json\Z"  # the last: what SvelteKit's program adds to the path of a page
 )
 
+# The name of a package, or a media type
+_NAME_ONLY = re.compile(r"@|(?:application|audio|font|image|model|text|video)/(?:vnd\.|x-)")
 _ESCAPE = re.compile(r"\\(?:([/'\"`.-])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,5})\})")
 _STEP = r"(?:[\w~@+.-]|%[0-9A-Fa-f]{2})"
 _SHAPE = compiled(
@@ -53,22 +61,27 @@ _MAP = re.compile(r"//[#@][ \t]sourceMappingURL=([^\s'\"]{1,1000})\s*\Z")
 _IMPORT = re.compile(r"(?:\A|[^\w$.])(?:import\s*\(|import|from)\Z")
 _IMPORT_SCRIPTS = re.compile(r"(?:\A|[^\w$])importScripts\s*\(\Z")
 _NEW_URL = re.compile(r"(?:\A|[^\w$.])new\s+URL\s*\(\Z")
+_OF_PAGE = re.compile(  # the second argument of new URL(): what is below the root is there for each of them
+    r"\s*,\s*(?:(?:window|document|self)\s*\.\s*)?(?:location(?:\s*\.\s*(?:href|origin))?|baseURI|URL)\s*[,)]"
+)
 _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*[,)]")
 _ASSIGNED = re.compile(
     r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'](?:src|href|poster)[\"']\s*,"
-    r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
-    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
+    r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio|Request))\s*\("
+    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"']GET[\"']\s*,"
     r"|(?:\.load|(?:\A|[^\w$])(?:fetch|load)[A-Z])\w{0,30}\s*\(|(?:\A|[^\w$.])[\"']?(?:url|href|src)[\"']?\s*:"
-    r"|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
+    r"|Src[\"']?\s*[:=]\s*\{\s*value\s*:"  # an option of PDF.js with its default
+    rf"|{strings.REQUESTS}|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
     r"|(?:\A|[^\w$.])(?:const|let|var)\s+[\w$]{0,30}(?:[uU]rl|URL|[sS]rc|[hH]ref)\s*=)\Z"
 )
 # A string that is compared, searched for or joined is no URL, or only a part of one.
 _IN_PART_BEFORE = re.compile(
     r"(?:\+|[!=]=|(?:\A|[^\w$.])case|(?:\A|[^\w$])(?:indexOf|lastIndexOf|includes|startsWith|endsWith|match|matches|split"
     r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\("
-    r"|(?:[uU]rl|URL)\s*\(\s*\{\s*[\w$]{1,30}\s*:)\Z"  # getUrl({asset: "a.png"}) puts the URL together
+    r"|(?:[uU]rl|URL)\s*\(\s*\{\s*[\w$]{1,30}\s*:"  # getUrl({asset: "a.png"}) puts the URL together
+    r"|(?:_require__\(\s*/\*!|\A)[^*\"']{1,48}\*/)\Z"  # the name of a module in a development build of webpack
 )
-_IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=)")
+_IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=|/\*!\*)")  # the last: a heading that webpack puts after such a name
 _QUERY_FOLLOWS = re.compile(r"\s*\+(?![+=])")
 _BELOW_ELSEWHERE = compiled(  # names in an object after the URL of their folder: pictures of emojis on another host
     r"base(?:_?(?:url|path)|U(?:rl|RL)|Path)[\"']?\s*+:\s*+(?:\"https?://[^\"\s]{1,300}\"|'https?://[^'\s]{1,300}')"
@@ -76,6 +89,7 @@ _BELOW_ELSEWHERE = compiled(  # names in an object after the URL of their folder
 )
 _KEYWORD = re.compile(r"(?:\A|[^\w$.])(?:return|from|import|default|of|in|yield|await|else|typeof)\Z")
 _COMMA = re.compile(r"\s*,\s*")
+_ASSET = re.compile(r"[\"'`](?:\./)?assets/")  # the folder of Angular: this.h.get("assets/a.json")
 
 
 def is_program(kind: str) -> bool:
@@ -89,7 +103,7 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
     *inline*: the script is part of its page. *near*: its page is known, so relative strings have a meaning in a
     separate script too.
     """
-    yield from _chunks(text, address, inline=inline)
+    yield from _chunks(text, address, inline=inline, near=near)
     source_map = ""
     listed = 0  # end of the last string of an importScripts
     left = MOST_FILES
@@ -106,7 +120,7 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
             left -= 1
             use = _use(text, start, end, listed)
             listed = end if use is _Use.SCRIPTS else listed
-        elif not _FROM_ROOT.match(text, start, end):
+        elif not _FROM_ROOT.match(text, start, end) and not (inline and _follows_call(text, start)):
             continue
         value = _unescaped(text[start + 1 : end - 1])
         if _has_open_query(text, end):
@@ -114,10 +128,18 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
         if use in _CONTEXTS and _is_url(value, use, inline=inline, near=near):
             yield value, _CONTEXTS[use]
         elif use in _MAY_BE_PAGES:
-            pages.add(value, text[max(0, start - strings.NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
+            before, after = text[max(0, start - strings.NEAR) : start], text[end : end + strings.AFTER]
+            pages.add(value, before.rstrip(), after.lstrip(" \t"))
+    yield from ((address, STRING) for address in pages.addresses)
+    yield from ((address, WHOLE_URL) for address in pages.whole)
     yield from ((page, PAGE) for page in pages.selected())
     if source_map and not inline and not source_map.startswith("data:"):
         yield source_map, SOURCE_MAP
+
+
+def _follows_call(text: str, start: int) -> bool:
+    """True if the string at *start* may be an argument, or what is assigned."""
+    return text[max(0, start - 2) : start].rstrip()[-1:] in {"(", ",", "="}
 
 
 def _tokens(text: str) -> Iterator[tuple[int, int]]:
@@ -134,23 +156,35 @@ def _is_within(position: int, spans: list[tuple[int, int]]) -> bool:
     return before >= 0 and position < spans[before][1]
 
 
-def _chunks(text: str, address: str, *, inline: bool) -> Iterator[tuple[str, str]]:
-    for chunk in bundles.chunk_urls(text, address):
-        own = chunk.startswith(".")  # relative to the script, if it is a separate file
-        if not (own and inline) and _is_file(chunk, _SCRIPTS, relative=own):
+def _chunks(text: str, address: str, *, inline: bool, near: bool) -> Iterator[tuple[str, str]]:
+    for chunk, of_page in bundles.chunk_urls(text, address):
+        own = chunk.startswith(".") and not of_page  # relative to the script, if it is a separate file
+        if not (own and inline) and _is_file(chunk, _SCRIPTS, relative=own or inline or near):
             yield chunk, IMPORT if own else CHUNK
 
 
-def asset_urls(text: str, address: str) -> Iterator[str]:
-    """Yield pictures, fonts and other files that the bundle at *address* loads from the folder of its chunks."""
-    for name in bundles.asset_urls(text, address):
-        if _is_file(name, _FILES, relative=True):
-            yield name
+def asset_urls(text: str, address: str, *, near: bool) -> Iterator[tuple[str, bool]]:
+    """Yield pictures, fonts and other files that the bundle at *address* loads from the folder of its chunks.
+
+    True marks those that are relative to the page; *near*: that page is known.
+    """
+    for name, of_page in bundles.asset_urls(text, address):
+        if _is_file(name, _FILES, relative=near or not of_page):
+            yield name, of_page
 
 
 def joined_urls(text: str, *, page: bool, worker: bool) -> Iterator[tuple[str, bool]]:
     """Yield each file that *text* joins to a variable, and True if it is relative to the script, not to its page."""
-    return folders.joined(text, is_file=lambda name: _is_file(name, _FILES, relative=True), page=page, worker=worker)
+    is_file = partial(_is_file, endings=_FILES, relative=True)
+    yield from folders.joined(text, is_file=is_file, page=page, worker=worker)
+    if page:
+        yield from ((name, False) for name in folders.pictures(text))
+        yield from ((name, False) for name in composed.urls(text, is_file))
+
+
+def page_urls(source: str) -> Iterator[str]:
+    """Yield each URL that a script in the page *source* puts together from data in other scripts there."""
+    yield from composed.page_urls(source, partial(_is_file, endings=_FILES, relative=True))
 
 
 class _Use(Enum):
@@ -183,14 +217,23 @@ def _use(text: str, start: int, end: int, listed: int) -> _Use:
         if _IMPORT_SCRIPTS.search(before):
             return _Use.SCRIPTS
         if _NEW_URL.search(before):
-            return _Use.URL if _OF_MODULE.match(after) else _Use.PART
+            if _OF_MODULE.match(after):
+                return _Use.URL
+            return _Use.WORD if _OF_PAGE.match(after) else _Use.PART
     if _IN_PART_BEFORE.search(before) or (_IN_PART_AFTER.match(after) and not _has_open_query(text, end)):
         return _Use.PART
     if last in {"{", ","} and after.lstrip()[:1] == ":":
         return _Use.KEY
     if text[start] == "`" and (last.isalnum() or last in {")", "]", "_", "$"}) and not _KEYWORD.search(before):
         return _Use.PART  # the argument of an unknown tag function
-    return _Use.ASSIGNED if _ASSIGNED.search(before) else _Use.WORD
+    return _Use.ASSIGNED if _takes_file(before, text, start) else _Use.WORD
+
+
+def _takes_file(before: str, text: str, start: int) -> bool:
+    """Return True if the code *before* the string at *start* takes the URL of a file."""
+    if before.endswith(".get(") and _ASSET.match(text, start):
+        return True
+    return _ASSIGNED.search(before) is not None
 
 
 def _has_open_query(text: str, end: int) -> bool:
@@ -208,9 +251,11 @@ def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
         case _Use.URL:
             return _is_file(value, _FILES, relative=True)
         case _Use.ASSIGNED:
-            return _is_file(value, _FILES, relative=inline or near)
+            return _is_file(value, _LOADED, relative=(inline or near) and not value.startswith("@"))
     if _is_file(value, _FILES, relative=False):
         return True
+    if _NAME_ONLY.match(value):
+        return False
     if "/" in value:
         return (inline or near) and _is_file(value, _FILES - _SCRIPTS, relative=True)
     return inline and _is_file(value, _PICTURES, relative=True)

@@ -22,7 +22,8 @@ _NAMES = (  # elements with URLs
     "a(?:rea|udio|pplet)?|body|embed|frame|i?frame|image|img|link|object|script|source|svg|table|td|track|use|video"
 )
 _ESCAPED = r"\\x3[cC]|\\u003[cC]|%3[cC]"
-_HINT = re.compile(rf"<(?:{_NAMES})(?=[\s/\\\"'])|{_ESCAPED}", re.IGNORECASE)
+_TORN = r"<s(?:c(?:r(?:ip?)?)?)?[\"']"  # "<scr" + "ipt>", or the browser would take it for the page's own
+_HINT = re.compile(rf"<(?:{_NAMES})(?=[\s/\\\"'])|{_TORN}|{_ESCAPED}", re.IGNORECASE)
 _HINT_OF_STYLES = re.compile(rf"<[a-z]|{_ESCAPED}", re.IGNORECASE)  # for scripts with url() in a style
 _OPENS = re.compile(r"<[a-zA-Z]")
 _JOINED = re.compile(r"\s*+\+\s*+")
@@ -39,6 +40,10 @@ _IN_HOLE = compiled(r"[^\"'`{}]*+(?:\"(?:[^\"\\\n]|\\[\s\S])*+\"?|'(?:[^'\\\n]|\
 _ATTRIBUTE = r"[^\s\"'<>/=]{1,60}+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'<>=`]++(?=[\s>])))?+"
 _TAG = compiled(rf"<([a-zA-Z][a-zA-Z0-9:-]{{0,30}}+)(?=[\s/>])((?:[\s/]*+{_ATTRIBUTE})*+)")
 _SKIPPED = frozenset(("base", "button", "form", "input", "meta"))  # have no URL, or none that is fetched as written
+_STYLED = re.compile(r"url\(", re.IGNORECASE)
+_STYLE_URL = compiled(
+    r"(?<![\w-])url\(\s{0,9}(?:\"([^\"]{1,2000}+)\"|'([^']{1,2000}+)'|([^\"'()\s]{1,2000}+))\s{0,9}\)", re.IGNORECASE
+)
 _ADDRESS = re.compile(r"(?!%s|[./]*\w?\Z)(?:[^\s<>\"'{}|\\^`$*\[\]%]|%[0-9A-Fa-f]{2})+")
 
 
@@ -55,13 +60,23 @@ def tags(text: str) -> Iterator[tuple[str, dict[str, str]]]:
                 yield name, {key: value for key, value in attributes.items() if HOLE not in value and HOLE not in key}
 
 
+def style_urls(text: str) -> Iterator[str]:
+    """Yield the complete URLs of styles in the strings of *text*: `style.background = "url(a.png)"`."""
+    if _STYLED.search(text):
+        for fragment in _fragments(text, _STYLED, _STYLED):
+            for found in _STYLE_URL.finditer(fragment):
+                value = found[1] or found[2] or found[3]
+                if HOLE not in value and is_sure(value, Hop.REQUISITE):
+                    yield value
+
+
 def is_sure(reference: str, hop: Hop) -> bool:
     """True if *reference*, from markup in a string, is a URL as written and not an example of one."""
     return bool(_ADDRESS.fullmatch(reference)) and (like_a_url(reference) or (hop is Hop.LINK and reference[0] == "?"))
 
 
-def _fragments(text: str, hint: re.Pattern[str]) -> Iterator[str]:
-    """Yield the texts with tags that the strings of *text* form."""
+def _fragments(text: str, hint: re.Pattern[str], wanted: re.Pattern[str] = _OPENS) -> Iterator[str]:
+    """Yield the texts with tags, or what else is *wanted*, that the strings of *text* form."""
     done = 0
     for start, end in strings.tokens(text, every=True):
         if start < done or text[start] == "/":
@@ -74,7 +89,7 @@ def _fragments(text: str, hint: re.Pattern[str]) -> Iterator[str]:
                 value = unquote(value)
         else:
             continue
-        if _OPENS.search(value):
+        if wanted.search(value):
             yield value
 
 

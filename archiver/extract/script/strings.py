@@ -5,8 +5,13 @@ text.
 
 Listed pages are tables of contents, search entries, bookmarks. A string with a page's extension is a page if it is
 complete in an array, a value or key of an object, or used as a URL. A single one counts if its key names a URL;
-otherwise there must be several, because a program may contain one page name for its own reasons. A root path without
-such an extension needs such a key, and company. Linear in the number of strings.
+otherwise there must be several, because a program may contain one page name for its own reasons.
+
+Most sites today have URLs without an extension. A path from the root, or a whole URL, without one is an address if the
+code around it takes a URL (`fetch("/items")`, `a.href = "/about"`, `{url: "/story/one"}`) and sends nothing there; a
+whole URL of the own host also in a list or as a value. Paths in a list, or under a weaker key (`to:`, a router's
+`path:` without a component), need company.
+Linear in the number of strings.
 """
 
 import re
@@ -139,7 +144,8 @@ def _begins_operand(text: str, slash: int, behind: int) -> bool:
 MOST = 50_000  # pages of one document
 COMPANY = 2  # pages needed if none has a key that names a URL
 MORE_COMPANY = 3  # paths needed if they have no page extension
-NEAR = 96  # characters before a string that show its use
+NEAR = 96  # characters before a string that show its use …
+AFTER = 200  # … and after it, where options of a request stand
 
 _RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also extensions of other names, so only in root paths
 _STEP = r"(?:[\w~@+.,() -]|%[0-9A-Fa-f]{2})"
@@ -150,42 +156,92 @@ _PAGE = compiled(
     re.IGNORECASE,
 )
 _ROOTED = compiled(
-    r"(?:(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)?"
-    r"(?P<path>/(?:(?!\.\.?/)(?:[\w~@+.-]|%[0-9A-Fa-f]{2}){1,200}+/?(?!/)){1,30})(?:#[\w.~:/-]*+)?",
+    r"(?P<host>(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)?"
+    r"(?P<path>/(?:(?!\.\.?/)(?:[\w~@+.-]|%[0-9A-Fa-f]{2}){1,200}+/?(?!/)){1,30})"
+    r"(?P<query>\?(?:[\w~@+.,;:&/-]|=(?=[\w%/.-])|%[0-9A-Fa-f]{2})++)?(?:#[\w.~:/-]*+)?",
     re.IGNORECASE,
 )
-_NO_PAGE = re.compile(
-    r"/(?:_?api|ajax|auth|oauth2?|graphql|rest|rpc|wp-json|wp-admin|wp-login|xmlrpc|admin|login|logout|signin|signout|sign-in"
-    r"|sign-out|register|cart|checkout|basket|delete|remove|edit|upload|subscribe|unsubscribe|cdn-cgi|_next|_nuxt|static"
-    r"|node_modules|v[0-9])(?:/|\Z)",
+_NO_ADDRESS = (  # what a person does there, and folders of programs
+    r"auth|oauth2?|graphql|rpc|wp-json|wp-admin|wp-login|xmlrpc|admin|login|logout|signin|signout|sign-in|sign-out|register"
+    r"|cart|checkout|basket|delete|remove|edit|upload|subscribe|unsubscribe|cdn-cgi|_next|_nuxt|static|node_modules"
+)
+_NO_PAGE = re.compile(rf"/(?:{_NO_ADDRESS}|_\w*|api|ajax|rest|v[0-9])(?:/|\Z)", re.IGNORECASE)
+_NO_DATA = re.compile(  # … and what counts visitors, stays open, or changes something
+    rf"/(?:{_NO_ADDRESS}|beacon|collect|csrf|events|follow|heartbeat|like|log|notify|ping|poll|save|session|socket|sse|stream"
+    r"|token|track|update|vote|ws)(?:/|\Z)",
     re.IGNORECASE,
 )
-_NO_PAGE_QUERY = re.compile(r"[?&]rest_route=")  # WordPress without rewritten addresses: /wp-json/ in a query
+_NO_PAGE_QUERY = re.compile(  # the first: WordPress without rewritten addresses, /wp-json/ in a query
+    r"[?&](?:rest_route|(?:\w*action|do|cmd|op)=(?:\w*_)?(?:add|delete|edit|log\w+|post|remove|save|set|update|vote)\b)"
+)
 _KEYED = re.compile(
     r"[\"']?(?<![\w$./-])(?:(?:rel_?|abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link|path)"
     r"|loc|location|page|file|target|topic|src|ref|to|slug|u|html)[\"']?\s*:\Z",
     re.IGNORECASE,
 )
 _ADDRESS_KEYED = re.compile(
-    r"[\"']?(?<![\w$./-])(?:(?:rel_?|abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link)|loc|u)[\"']?\s*:\Z",
+    r"[\"']?(?<![\w$./-])(?:(?:abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link)|loc)[\"']?\s*:\Z",
+    re.IGNORECASE,
+)
+_NEXT_KEYED = re.compile(  # the next part of a list of data
+    r"[\"'.](?:next|prev(?:ious)?|older|newer|more)_?(?:page|link)?_?(?:url|uri|href|link)?[\"']?\s*:\Z", re.IGNORECASE
+)
+_MAY_BE_KEYED = re.compile(r"[\"']?(?<![\w$./-])(?:u|to|rel_?[uU]rl|(?P<route>path))[\"']?\s*:\Z")
+_ROUTE = re.compile(
+    r"\s*,\s*[\"']?(?:name|[cC]omponents?|element|children|exact|lazy|loader|loadC\w+|meta|redirect|props|title|can\w+)[\"']?\s*:"
+)
+# Beside its path, what a client-side router shows there
+_SHOWS = re.compile(
+    r"[^{}:]{0,100}(?::[^{}:,]{0,60},[^{}:]{0,40}){0,2}(?<![\w$.])(?:[cC]omponents?|element|lazy|loadC\w+)[\"']?\s*:"
+)
+_SHOWN = re.compile(
+    r"\{[^{}]{0,60}(?<![\w$.])(?:[cC]omponents?|element)[\"']?\s*:[^{}]{0,60},\s*[\"']?path[\"']?\s*:\Z"
+)
+# Functions that clients of HTTP are known by: httpGetPromise("a.json"), this.http.get("a.json")
+REQUESTS = (
+    r"(?:\A|[^\w$])_{0,2}(?:[hH]ttp|HTTP|[xX]hr|XHR|[aA]jax)_?(?:[gG]et|[lL]oad|[fF]etch|[rR]equest)\w{0,30}\s*\("
+    r"|(?:\A|[^\w])_{0,2}(?:https?|httpClient|ky|superagent)\.get\s*\("
+)
+_GOES = re.compile(  # to another page of the application
+    r"(?:(?:[rR]outer|[hH]istory|[nN]avigation)\s*\.\s*(?:push|replace|navigate)\s*\(|(?:\A|[^\w$.])navigate(?:To)?\s*\("
+    r"|(?:push|replace)State\s*\([^\"'`;]{0,60}(?:\"[^\"]{0,40}\"|'[^']{0,40}')\s*,)\Z"
+)
+_TAKES_ADDRESS = re.compile(
+    rf"(?:{REQUESTS}|\.(?:href|src)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'](?:href|src)[\"']\s*,"
+    r"|(?:\A|[^\w$.])(?:\$?fetch|use(?:Fetch|SWR)|(?:window\s*\.\s*)?open)\s*\(|\.(?:ajax|load|getJSON|getScript)\s*\("
+    r"|(?:\$|jQuery|axios)\.get\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"']GET[\"']\s*,|\bnew\s+Request\s*\("
+    r"|(?:\A|[^\w$])location\s*(?:=|\.\s*(?:assign|replace)\s*\())\Z"
+)
+_SENDS = re.compile(r"(?:method|type|verb)[\"']?\s*:\s*[\"'`](?:post|put|patch|delete)\b", re.IGNORECASE)
+_PREFIX_KEYED = re.compile(  # the beginning of further addresses
+    r"(?<![a-z])(?:ajax|api|assets?|base|cdn|domain|endpoint|gateway|host|origin|prefix|public|root|server|site|socket)"
+    r"[\w$]{0,20}[\"']?\s*[:=]\Z",
     re.IGNORECASE,
 )
 # A name of a discussion, a tree node or the like, even if it looks like a page: disqus_identifier = "cache/a.html"
 _NAMED = re.compile(r"(?:\A|[^A-Za-z])(?:\w{0,40}_)?identifier[\"']?\s*[:=]\Z", re.IGNORECASE)
-_WANTED = re.compile(r"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\()\Z")
+_WANTED = re.compile(
+    rf"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\(|{REQUESTS})\Z"
+)
 # f("../doc/", "part", "a.html"): the function puts the path together
 _IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w./-]+\2\s*,\Z")
 _STANDS_WHOLE = frozenset(",]});:\n")
 
 
 class ListedPages:
-    """Collects the strings of one document that may be pages; `selected` selects the pages."""
+    """Collects the strings of one document that may be pages; `selected` selects the pages.
+
+    *own*: an inline script, so a page name in it is no coincidence.
+    """
 
     def __init__(self, *, own: bool) -> None:
-        self._own = own  # an inline script: a page name in it is no coincidence
+        self._own = own
+        self.addresses: dict[str, None] = {}  # without an extension, which the code requests or opens
+        self.whole: dict[str, None] = {}  # URLs without an extension: pages, if they are on the own host
         self._sure: dict[str, None] = {}
         self._rest: dict[str, None] = {}
         self._paths: dict[str, None] = {}
+        self._routes: dict[str, None] = {}  # those of them that need no company
 
     def add(self, value: str, before: str, after: str) -> None:
         """Add a string with the code *before* and *after* it, both without white space next to the string."""
@@ -198,13 +254,31 @@ class ListedPages:
             return
         if follows == ":" and last not in {"{", ","}:  # the middle of a conditional expression
             return
-        if len(self._sure) + len(self._rest) + len(self._paths) >= MOST:
+        if sum(map(len, (self._sure, self._rest, self._paths, self.addresses, self.whole))) >= MOST:
             return
         if is_page(value):
             rooted = value.startswith(("/", "http"))
             known = self._own or rooted or _KEYED.search(before) or _WANTED.search(before)
             (self._sure if known and follows != ":" else self._rest)[value] = None
-        elif value.startswith(("/", "http")) and _ADDRESS_KEYED.search(before) and is_path(value):
+        elif follows != ":" and not is_sent(before, after):
+            self._add_address(value, before, after)
+
+    def _add_address(self, value: str, before: str, after: str) -> None:
+        """Add a path or URL without an extension, if the code around it shows that it is one."""
+        relative = not value.startswith(("/", "http"))
+        if _TAKES_ADDRESS.search(before) or (not relative and _NEXT_KEYED.search(before)):
+            if is_path(from_root(value), data=True):
+                self.addresses[value] = None
+        elif relative or not is_path(value):
+            return
+        elif value.startswith("http"):
+            if not _PREFIX_KEYED.search(before):
+                self.whole[value] = None
+        elif _ADDRESS_KEYED.search(before) or _GOES.search(before):
+            self._sure[value] = None
+        elif _is_route(before, after):
+            self._paths[value] = self._routes[value] = None
+        elif _is_listed(before, after):
             self._paths[value] = None
 
     def selected(self) -> Iterator[str]:
@@ -212,8 +286,7 @@ class ListedPages:
         yield from self._sure
         if len(self._rest) >= COMPANY or (self._rest and self._sure):
             yield from (value for value in self._rest if value not in self._sure)
-        if len(self._paths) >= MORE_COMPANY:
-            yield from self._paths
+        yield from self._paths if len(self._paths) >= MORE_COMPANY else self._routes
 
 
 def is_page(value: str) -> bool:
@@ -229,7 +302,49 @@ def is_page(value: str) -> bool:
     return ending.lower() in PAGE_ENDINGS and served
 
 
-def is_path(value: str) -> bool:
-    """True if *value* is a complete path from the root, or a URL, that may be a page without an extension."""
+def is_path(value: str, *, data: bool = False) -> bool:
+    """True if *value* is a complete path from the root, or a URL, that may be a page without an extension.
+
+    With *data* also one from which a script may read data.
+    """
     shape = _ROOTED.fullmatch(value)
-    return shape is not None and "." not in shape["path"].rpartition("/")[2] and not _NO_PAGE.search(shape["path"])
+    if shape is None or "." in shape["path"].rpartition("/")[2] or _NO_PAGE_QUERY.search(shape["query"] or ""):
+        return False
+    return not (_NO_DATA if data else _NO_PAGE).search(shape["path"])
+
+
+def from_root(value: str) -> str:
+    """Return the relative path *value* as one from the root, to see if it may be an address; others as they are."""
+    return value if value.startswith(("/", "http")) else "/" + value.lstrip("./")
+
+
+def takes_address(before: str) -> bool:
+    """Return True if the code *before* a string takes a URL."""
+    return bool(_TAKES_ADDRESS.search(before) or _GOES.search(before))
+
+
+def names_address(before: str) -> bool:
+    """Return True if the code *before* a string is a key for a URL."""
+    return _ADDRESS_KEYED.search(before) is not None
+
+
+def _is_listed(before: str, after: str) -> bool:
+    """Return True if a path between *before* and *after* is one of a list, or under a key that often has such paths."""
+    if before[-1:] in {"[", ","}:
+        return after[:1] in {",", "]"}
+    key = _MAY_BE_KEYED.search(before)
+    return key is not None and (not key["route"] or _ROUTE.match(after) is not None)
+
+
+def _is_route(before: str, after: str) -> bool:
+    """Return True if the path between *before* and *after* is one of a client-side router, which shows a page there."""
+    key = _MAY_BE_KEYED.search(before)
+    if key is None or not key["route"]:
+        return False
+    return (after[:1] == "," and _SHOWS.match(after) is not None) or _SHOWN.search(before) is not None
+
+
+def is_sent(before: str, after: str) -> bool:
+    """Return True if the request with the URL between *before* and *after* sends something (`{type: "POST", url:`)."""
+    options = before.rpartition("({")[2] + after.partition("})")[0].partition(";")[0]
+    return bool(_SENDS.search(options))

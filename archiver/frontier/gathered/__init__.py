@@ -7,7 +7,7 @@ are remembered by their rows, because a table has many more that were archived w
 
 from archiver.frontier.connection import Reader
 from archiver.model import Profile, Truncation
-from archiver.policy.retry import CUT, cut_note
+from archiver.policy.retry import CODING_FAULT, CUT, cut_note
 
 DEEPEST = 12  # deeper URLs are counted together
 STATES = ("archived", "failed", "excluded", "waiting", "held")
@@ -95,6 +95,8 @@ ON CONFLICT (alike, failure) DO UPDATE SET urls = groups.urls + 1
 
 _KNOWN_CUTS = sorted((*CUT, Truncation.LENGTH))  # where only the framing is broken, the answer may be whole
 TRUNCATED = "(" + " OR ".join(f"urls.note LIKE '{cut_note(why)}%'" for why in _KNOWN_CUTS) + ")"
+UNDECODABLE = f"(urls.note LIKE 'malformed: {CODING_FAULT}%' OR urls.note LIKE 'malformed: %, {CODING_FAULT}%')"
+INCOMPLETE = f"({TRUNCATED} OR {UNDECODABLE})"
 MISSING = (
     "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "
     "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"

@@ -25,8 +25,8 @@ from archiver.extract import Document
 from archiver.extract.document import SNIFFED, Kind, kind_of
 from archiver.extract.exchange import charset
 from archiver.model import Hop
+from archiver.tools.export.document import is_rewritten, rewrite_document
 from archiver.tools.export.rewrite_links import ExportedPage
-from archiver.tools.export.write import is_rewritten, rewrite_document
 from archiver.warc.cdxj import IndexEntry
 from archiver.warc.members import DamagedRecord
 

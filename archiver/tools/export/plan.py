@@ -22,6 +22,7 @@ from archiver import url
 from archiver.collection.dates import DateRange
 from archiver.collection.lookup import Closest, Holdings
 from archiver.collection.payload import read_answer
+from archiver.config.expressions import compiled
 from archiver.errors import ArchiveError
 from archiver.extract import Document, is_page
 from archiver.extract.document import SNIFFED
@@ -41,6 +42,7 @@ _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\..*)?", re.IGNORECASE | re.DOTALL
 )
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
+_FILE_NAME = compiled(r"filename\*?+\s*+=\s*+(?:\"([^\"]++)\"|([^\s;\"]++))", re.IGNORECASE)
 
 # The extensions by which browsers know a type; the first is given where there is none of them.
 _EXTENSIONS = {
@@ -101,9 +103,12 @@ class FileNames:
         self._files = {START_PAGE, DATA, *map(part_name, range(2, MOST_PARTS + 1))}
         self._folders: set[str] = set()
 
-    def add(self, address: str, media_type: str) -> str:
-        """Return the path for *address* below the export folder, with `/` between its parts."""
-        folders, name = _wanted(address, media_type)
+    def add(self, address: str, media_type: str, disposition: str = "") -> str:
+        """Return the path for *address* below the export folder, with `/` between its parts.
+
+        *disposition*: its Content-Disposition, for the extension if the type has none.
+        """
+        folders, name = _wanted(address, media_type, disposition)
         stem, extension = _split(name)
         if len("/".join((*folders, name)).encode()) > LONGEST_PATH or len(folders) > _DEEPEST:
             folders, stem = [folders[0], "~"], f"{_cut(stem, 40)}~{_sum(address)}"
@@ -131,12 +136,12 @@ class FileNames:
         return path
 
 
-def _wanted(address: str, media_type: str) -> tuple[list[str], str]:
+def _wanted(address: str, media_type: str, disposition: str) -> tuple[list[str], str]:
     """Return the folders and the name for *address*, if no other file had them."""
     path, _, query = url.target(address).partition("?")
     *folders, name = [_plain(segment) for segment in path.split("/")[1:]]
     stem = name or "index"
-    extension = _extension(name, media_type)
+    extension = _extension(name, media_type, disposition)
     stem = stem.removesuffix(extension) if extension and stem.lower().endswith(extension.lower()) else stem
     if query:
         stem = f"{stem}@{_plain(query)}"
@@ -144,8 +149,8 @@ def _wanted(address: str, media_type: str) -> tuple[list[str], str]:
     return [host, *map(_segment, folders)], _segment(f"{_cut(stem, LONGEST - len(extension))}{extension}")
 
 
-def _extension(name: str, media_type: str) -> str:
-    """Return the extension of the file: its own if it fits the type."""
+def _extension(name: str, media_type: str, disposition: str) -> str:
+    """Return the extension of the file: its own if it fits the type, else that of the type or of *disposition*."""
     found = _EXTENSION.search(name)
     own = found[0] if found else ""
     fitting = _EXTENSIONS.get(media_type, "").split()
@@ -154,8 +159,17 @@ def _extension(name: str, media_type: str) -> str:
     if media_type in _ANY or not fitting:
         if own and own.lower() not in _PAGES:
             return own
-        return fitting[0] if fitting else ".bin"
+        return fitting[0] if fitting else _named_extension(disposition)
     return fitting[0]
+
+
+def _named_extension(disposition: str) -> str:
+    """Return the extension of the file name in *disposition*; ".bin" if it has none, or one of a page."""
+    for named in _FILE_NAME.finditer(disposition):
+        found = _EXTENSION.search(named[1] or named[2])
+        if found and found[0].lower() not in _PAGES:
+            return found[0]
+    return ".bin"
 
 
 def _plain(segment: str) -> str:
@@ -292,17 +306,22 @@ def _add(holdings: Holdings, address: str, entry: IndexEntry, names: FileNames, 
         return
     if is_revisit(entry) and original.status[:1] not in ("2", "-"):
         return
-    media_type, page = _type(holdings, original)
-    path = names.add(address, media_type)
+    media_type, page, disposition = _type(holdings, original)
+    path = names.add(address, media_type, disposition)
     plan.files.append(PlannedFile(address, path, intern(original.filename), original.offset, entry.timestamp, page))
 
 
-def _type(holdings: Holdings, entry: IndexEntry) -> tuple[str, bool]:
-    """Return the media type of the payload of *entry*, and whether it is a page."""
-    if entry.mime not in ("unk", "", "application/octet-stream", "text/plain"):
-        return entry.mime, entry.mime in ("text/html", "application/xhtml+xml")
+def _type(holdings: Holdings, entry: IndexEntry) -> tuple[str, bool, str]:
+    """Return the media type of the payload of *entry*, whether it is a page, and its Content-Disposition if needed."""
+    known = entry.mime not in _ANY and entry.mime != "unk"
+    if known and (entry.mime in _EXTENSIONS or _EXTENSION.search(entry.url.partition("?")[0])):
+        return entry.mime, entry.mime in ("text/html", "application/xhtml+xml"), ""
     with holdings.record(entry) as record:
-        begin = beginning(iter(read_answer(record).decoded()), SNIFFED)
+        answer = read_answer(record)
+        disposition = answer.framing.first("content-disposition") or ""
+        if known:
+            return entry.mime, False, disposition
+        begin = beginning(iter(answer.decoded()), SNIFFED)
     media_type = "" if entry.mime == "unk" else entry.mime
     page = is_page(Document(entry.url, media_type, None, begin))
-    return ("text/html" if page else media_type), page
+    return ("text/html" if page else media_type), page, disposition

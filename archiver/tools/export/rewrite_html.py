@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver.config.expressions import compiled
-from archiver.extract import charset
 from archiver.extract.html import attribute_values
 from archiver.extract.html.attribute_values import param_urls
 from archiver.extract.html.markup import unescaped
@@ -172,8 +171,6 @@ _MORE = {
     "object": ("data",),
 }
 _FOLLOWED = frozenset(("action", "formaction", "cite", "longdesc"))
-_LATE = 1 << 16  # bytes in which a document declares its encoding
-_DOCTYPE = compiled(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
 _BASE = re.compile("<base", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # on unknown elements, or those that scripts use
 
@@ -214,21 +211,6 @@ def _base(text: str) -> HtmlAttribute | None:
     return next((tag.attributes["href"] for tag in whole if tag.name == "base" and "href" in tag.attributes), None)
 
 
-def with_charset(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
-    """Return *text* with its *encoding* declared, if only the response header declared it."""
-    own = charset.of_xml(body, None) if xml else charset.of_html(body, None)
-    silent = encoding == "windows-1252" and b"charset" not in body[:_LATE].lower()  # the default without a declaration
-    if body.isascii() or charset.marked(body) or (own == encoding and not silent):
-        return text
-    if encoding == "utf-8":
-        return f"\ufeff{text}"
-    if xml or encoding.startswith("utf-16"):
-        return text
-    doctype = _DOCTYPE.match(text)
-    end = doctype.end() if doctype else 0
-    return f'{text[:end]}<meta charset="{encoding}">{text[end:]}'
-
-
 class _TagRewriter:
     """Finds the changes for each tag of one document."""
 
@@ -242,7 +224,7 @@ class _TagRewriter:
         """Return what replaces *reference*; None if it stays."""
         start, end, loaded = reference
         new = self._page.replacement(self._decoded(self._text[start:end]), loaded=loaded)
-        return None if new is None else _escaped(new)
+        return None if new is None else escaped(new)
 
     def edits(self, tag: HtmlTag) -> list[Edit]:
         """Return the changes in *tag*, and in the text of a style, in their order."""
@@ -267,7 +249,7 @@ class _TagRewriter:
         """Return the new value of an attribute, escaped; None if it stays."""
         if (loaded := _USUAL_REFERENCES.get((tag.name, name))) is not None:  # as the code below, but at once
             new = self._page.replacement(self._value(attribute), loaded=loaded)
-            return None if new is None else _escaped(new)
+            return None if new is None else escaped(new)
         if name == "style" or (name in PRESENTATION and "url(" in self._raw(attribute)):
             return self._composed(attribute, self._styled)
         if name in _SETS or (LAZY.fullmatch(name) and "set" in name[5:]):
@@ -282,7 +264,9 @@ class _TagRewriter:
         if tag.name == "link" and name == "href" and self._is_hint(tag):
             return ""
         new = self._reference(tag, name, value)
-        return None if new is None else _escaped(new)
+        if new == rewrite_links.NOWHERE and tag.name == "object":
+            return ""  # what is inside is shown instead
+        return None if new is None else escaped(new)
 
     def _reference(self, tag: HtmlTag, name: str, value: str) -> str | None:
         """Return the replacement for the reference in an attribute."""
@@ -309,7 +293,7 @@ class _TagRewriter:
             return ""
         target = attribute_values.refresh_target(value) if directive == "refresh" else None
         new = self._page.replacement(target) if target else None
-        return None if new is None else f"{value.strip().partition(';')[0].partition(',')[0]};url={_escaped(new)}"
+        return None if new is None else f"{value.strip().partition(';')[0].partition(',')[0]};url={escaped(new)}"
 
     def _is_loaded(self, tag: HtmlTag, name: str) -> bool:
         """Return whether a browser loads the target of attribute *name* of *tag* by itself."""
@@ -343,7 +327,7 @@ class _TagRewriter:
         changed = change(value, self._meaning if plain else str)
         if changed == value:
             return None
-        return _quoted(changed.replace("&", "&amp;")) if plain else _escaped(changed)
+        return _quoted(changed.replace("&", "&amp;")) if plain else escaped(changed)
 
     def _styled(self, value: str, meaning: Meaning) -> str:
         return rewrite_links.rewrite_css(value, self._page, meaning)
@@ -387,7 +371,7 @@ def _quoted(value: str) -> str:
     return value.replace('"', "&quot;").replace("'", "&#39;")
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
     """Return *value* escaped for any attribute, in any encoding."""
     text = _quoted(value.replace("&", "&amp;").replace("<", "&lt;"))
     return text if text.isascii() else text.encode("ascii", "xmlcharrefreplace").decode()

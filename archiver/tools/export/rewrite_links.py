@@ -19,7 +19,7 @@ from archiver.extract import charset, css
 from archiver.extract.references import UrlJoiner
 
 _MOST_REDIRECTS = 20
-_NOWHERE = "about:blank"
+NOWHERE = "about:blank"
 _SAFE = "/~!$@-._+="  # in a path; characters with a meaning in HTML, CSS or srcset are escaped
 _UNQUOTED = re.compile(rf"[A-Za-z0-9{re.escape(_SAFE)}]*+")
 _IN_FRAGMENT = "/~!$&*+,;=:@-._?%"
@@ -99,7 +99,7 @@ class ExportedPage:
         by itself.
         """
         plain = reference.strip("\t\n\f\r ")
-        if not plain or (plain.startswith("#") and self.base == self.address):
+        if not plain or (plain[0] == "#" and (loaded or self.base == self.address)):  # no base moves url(#x) or <use>
             return None
         target = url.join(self.base, plain) if plain[0] == "#" else self._joiner.target(plain)
         if target is None:
@@ -114,7 +114,7 @@ class ExportedPage:
         if optional:
             return None
         if not (self.site.loads if loaded else self.site.live):
-            return _NOWHERE
+            return NOWHERE
         whole = plain.lower().startswith(("http://", "https://"))
         return None if whole else target + fragment
 
@@ -168,15 +168,6 @@ def rewrite_css(text: str, page: ExportedPage, meaning: Callable[[str], str]) ->
             parts += (text[kept:start], _SPECIAL.sub(r"\\\1", new))
             kept = end
     return "".join((*parts, text[kept:])) if parts else text
-
-
-def with_charset(body: bytes, text: str, encoding: str) -> str:
-    """Return *text* with its *encoding* declared, if only the response header declared it."""
-    if body.isascii() or charset.marked(body):
-        return text
-    if encoding == "utf-8":
-        return f"\ufeff{text}"
-    return text if charset.of_css(body, None) == encoding else f'@charset "{encoding}";{text}'
 
 
 _WIDE = {"utf-16le": "utf-16-le", "utf-16be": "utf-16-be"}

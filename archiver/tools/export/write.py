@@ -25,15 +25,14 @@ from archiver.collection.lookup import Holdings
 from archiver.collection.payload import StoredResponse, read_answer
 from archiver.errors import ArchiveError, ConfigError
 from archiver.extract import Document, page_title
-from archiver.extract.charset import of_css, of_html, of_xml
-from archiver.extract.document import SNIFFED, Kind, kind_of
+from archiver.extract.document import SNIFFED, kind_of
 from archiver.extract.exchange import charset
 from archiver.http import beginning
 from archiver.model import Hop
 from archiver.storage import storage
-from archiver.tools.export import rewrite_html, rewrite_links
+from archiver.tools.export.document import is_rewritten, rewrite_document
 from archiver.tools.export.plan import ExportPlan, PlannedFile
-from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, view
+from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite
 from archiver.tools.export.start_page import start_pages
 from archiver.warc.members import DamagedRecord
 
@@ -177,7 +176,6 @@ def _digest(path: Path) -> str:
 MOST_CHANGED = 32 << 20  # bytes; links in larger documents are not changed
 _LARGE = 64 << 20  # bytes; what grows beyond this, and more than `_RATIO` times, is a decompression bomb
 _RATIO = 1100  # gzip cannot reach it
-_MARKUP = frozenset(("image/svg+xml", "application/xhtml+xml"))
 
 
 @dataclass
@@ -271,26 +269,7 @@ def _rewrite_payload(
         else:
             if file.page:
                 titles[file.url] = page_title.read_page_text(replace(document, body=begin), text=False).title
-            yield rewrite_document(ExportedPage(site, file.url, file.path), kind, begin, document.charset)
+            page, refresh = ExportedPage(site, file.url, file.path), answer.framing.first("refresh") or ""
+            yield rewrite_document(page, kind, begin, document.charset, refresh)
             return
     yield from chain((begin,), pieces)
-
-
-def is_rewritten(kind: Kind, media_type: str) -> bool:
-    """Return True if the references of such documents are changed."""
-    return kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and media_type in _MARKUP)
-
-
-def rewrite_document(page: ExportedPage, kind: Kind, body: bytes, header: str | None) -> bytes:
-    """Return *body*, of *page*, with its references changed. *header*: the charset in Content-Type."""
-    read = {Kind.HTML: of_html, Kind.CSS: of_css, Kind.XML: of_xml}[kind]
-    encoding = read(body, header)
-    seen = view(body, encoding)
-    if seen is None:
-        return body
-    if kind is Kind.CSS:
-        text = rewrite_links.rewrite_css(seen.text, page, seen.meaning)
-        return seen.back(rewrite_links.with_charset(body, text, encoding) if header else text)
-    xml = kind is Kind.XML
-    text = rewrite_html.rewrite_html(seen.text, page.encoded(encoding), seen.meaning, xml=xml)
-    return seen.back(rewrite_html.with_charset(body, text, encoding, xml=xml) if header else text)

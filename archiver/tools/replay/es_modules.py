@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from archiver import url
 from archiver.config.expressions import compiled
@@ -45,7 +46,10 @@ _METHOD = re.compile(r"[^()]{0,200}\)\s*\{")  # after the bracket: `import(name)
 _NEXT = re.compile(rf"\s*+(\*?\s*+{_W}+|[{{\[])")
 _BRACKET = re.compile(r"[{}\[\]]")
 _AFTER_COMMA = re.compile(rf",\s*({'|'.join(NAMES)})\s*(?=[=,;])")
-_SETS_LOCATION = re.compile(r"(?<![.\w$\x80-\U0010ffff])location\s*=(?!=)")
+_ANY_AFTER_COMMA = compiled(rf",\s*+({_W}++)[ \t]*+(?=[=,;\n\r]|\Z)")
+_LEXICAL = frozenset(("const", "let", "class"))
+_MOST_LEXICAL = 5000  # names of one script
+_SETS_LOCATION = re.compile(r"(?<![.\w$\x80-\U0010ffff])location\s*=(?![=>])")
 _LONGEST_PATTERN = 4096  # characters of a destructuring pattern
 _MOST_PARTS = 50_000  # words and marks of one import
 _MOST_IN_VAIN = 16 << 20  # characters read after slashes that began no regular expression: no real module gets near it
@@ -83,12 +87,18 @@ class ParsedModule:
     specifiers: list[tuple[int, int]] = field(default_factory=list)  # without their quotes
     fields: set[int] = field(default_factory=set)  # where `location` is a field of a class
     declared: set[str] = field(default_factory=set)  # at the top level
+    lexical: dict[str, None] = field(default_factory=dict)  # names there that may be those of `const`, `let` or `class`
+    functions: dict[str, None] = field(default_factory=dict)  # names of plain functions there
     boundaries: list[int] = field(default_factory=list)  # where the top level ends, begins, ends …
 
     def is_literal(self, at: int) -> bool:
         """Return whether the character at *at* is in a string, comment or regular expression."""
+        return self.literal_start(at) is not None
+
+    def literal_start(self, at: int) -> int | None:
+        """Return where the string, comment or regular expression around the character at *at* begins, if any."""
         found = bisect_right(self.literals, (at, len(self.text))) - 1
-        return found >= 0 and at < self.literals[found][1]
+        return self.literals[found][0] if found >= 0 and at < self.literals[found][1] else None
 
     def is_top(self, at: int) -> bool:
         """Return whether *at* is outside of all brackets."""
@@ -173,10 +183,15 @@ class _ModuleReader:
                 at = self._mark(match["mark"], start)
             else:
                 at = self._word(match["word"], start, at)
-        for comma in _AFTER_COMMA.finditer(self._text):
-            if self._found.is_top(comma.start()) and not self._found.is_literal(comma.start()):
-                self._found.declared.add(comma[1])
+        self._found.declared.update(self._after_commas(_AFTER_COMMA))
+        if self._found.lexical:
+            self._found.lexical |= dict.fromkeys(islice(self._after_commas(_ANY_AFTER_COMMA), _MOST_LEXICAL))
         return self._found
+
+    def _after_commas(self, name: re.Pattern[str]) -> Iterator[str]:
+        for comma in name.finditer(self._text):
+            if self._found.is_top(comma.start()) and not self._found.is_literal(comma.start()):
+                yield comma[1]
 
     def _mark(self, mark: str, start: int) -> int:
         if mark == "`":
@@ -239,8 +254,17 @@ class _ModuleReader:
         if word == "export":
             return end if self._open else self._static(end, of_export=True) or end
         if not self._open or (word == "var" and not self._functions):
-            self._declaration(end)
+            names = self._declaration(end)
+            self._found.declared.update(names)
+            if word in _LEXICAL or (word == "function" and self._is_lexical_function(start, end)):
+                self._found.lexical |= dict.fromkeys(names)
+            elif word == "function":
+                self._found.functions |= dict.fromkeys(names)
         return end
+
+    def _is_lexical_function(self, start: int, end: int) -> bool:
+        """Return whether a function in a block is not visible outside of it, as plain ones are."""
+        return self._text[end : end + 20].lstrip()[:1] == "*" or self._word_before(start) == "async"
 
     def _import(self, start: int, end: int) -> int:
         if meta := _META.match(self._text, start):
@@ -282,20 +306,19 @@ class _ModuleReader:
             named.add(part[0])
         return None
 
-    def _declaration(self, at: int) -> None:
-        """Note the names declared after *at*: the first one, or all of a pattern."""
+    def _declaration(self, at: int) -> list[str]:
+        """Return the names declared after *at*: the first one, or all of a pattern."""
         found = _NEXT.match(self._text, at)
         if found is None:
-            return
+            return []
         if found[1] not in {"{", "["}:
-            self._found.declared.add(found[1].lstrip("* \t\r\n"))
-            return
+            return [found[1].lstrip("* \t\r\n")]
         depth, start = 0, found.start(1)
         for bracket in _BRACKET.finditer(self._text, start, start + _LONGEST_PATTERN):
             depth += 1 if bracket[0] in "{[" else -1
             if not depth:
-                self._found.declared.update(_WORD.findall(self._text, start, bracket.start()))
-                return
+                return _WORD.findall(self._text, start, bracket.start())
+        return []
 
     def _before(self, at: int) -> int:
         """Return the position of the last code character before *at*; -1 if there is none."""

@@ -1,22 +1,23 @@
-"""pywb's rewriters, extended for modules: `<script type="module">`, import maps, module workers and imports.
+"""pywb's application with our rewriters of pages and scripts, and with readers of our indexes and stores.
 
-pywb calls `get_rewriter` for the class that rewrites a response, by the modifier in the request (`esm_` for a module,
-`wkrm_` for a module worker). Its classes are only derived from. This is imported only if pywb is installed.
+pywb calls `get_rewriter` for the class that rewrites a response. Its classes are only derived from. This is imported
+only if pywb is installed.
 """
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from typing import Any, ClassVar, cast
-from urllib.parse import urlencode
+from urllib.parse import urlsplit
 
 from gevent import get_hub
 from pywb.apps.frontendapp import FrontEndApp
 from pywb.apps.rewriterapp import RewriterApp
 from pywb.rewrite.default_rewriter import RewriterWithJSProxy
+from pywb.rewrite.header_rewriter import DefaultHeaderRewriter
 from pywb.rewrite.html_rewriter import HTMLRewriter
-from pywb.rewrite.regex_rewriters import JSWombatProxyRewriter, JSWombatProxyRules, RegexRewriter
 from pywb.rewrite.templateview import JinjaEnv
 from pywb.rewrite.url_rewriter import UrlRewriter
 from pywb.utils.loaders import BaseLoader, BlockLoader
@@ -25,113 +26,52 @@ from pywb.warcserver.index.indexsource import BaseIndexSource
 from pywb.warcserver.warcserver import register_source
 
 from archiver.collection.store import Store, StoreError
-from archiver.tools.replay.es_modules import (
-    Edit,
-    ModuleContext,
-    ParsedModule,
-    import_map,
-    literal,
-    parse,
-    rewrite_module,
-)
+from archiver.extract import charset
+from archiver.extract.html.attribute_values import refresh_target
+from archiver.extract.references import ascii_form
+from archiver.tools.replay.es_modules import ModuleContext, import_map
+from archiver.tools.replay.script_rewriters import MODULE, WORKER, ModuleRewriter, ScriptRewriter, module_context
 from archiver.tools.replay.sources import IN_STORE, ReplaySource
 
-MODULE, WORKER = "esm_", "wkrm_"
 _WHOLE_DIGEST = re.compile(r"digest:(?:[A-Za-z0-9-]+:)?[A-Za-z0-9+/=_-]{32,}")
 _OTHER_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_LARGEST = 64 << 20  # bytes of a module that is rewritten; a larger one goes out as it is
+_UPWARDS = re.compile(r"(?:[\w.~-]+/)*\.\./(?:[\w.~-]+/)*(?=[\w.~-]*(?:[?#]|\Z))", re.ASCII)  # a path in plain letters
+_VOID = frozenset(  # elements without an end tag in HTML, and the one that pywb ends itself
+    (
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+        "head",
+    )
+)
 _SCRIPTS = ("text/ecmascript", "application/ecmascript", "text/jscript", "text/x-javascript", "text/javascript1.5")
 
 
-def _context(urls: UrlRewriter, base: UrlRewriter, mod: str = MODULE) -> ModuleContext:
-    """Return the context of the module at *urls*; its references are relative to *base*."""
-    wburl = urls.wburl
-    stamp = wburl.timestamp
-    if mod != wburl.mod:  # named by a page, which says for its scripts when it was captured
-        stamp = (urls.rewrite_opts.get("cdx") or {}).get("timestamp", stamp)
-    prefix = urls.rel_prefix + f"{stamp}{MODULE}/"
-    ours = "archiver_modules.js"
-    if mod == WORKER:
-        ours = f"archiver_worker.js?{urlencode({'prefix': urls.full_prefix, 'url': wburl.url})}"
-    return ModuleContext(base.wburl.url, prefix, urls.pywb_static_prefix + ours, worker=mod == WORKER)
+def _stays_inside(reference: str, base: str) -> bool:
+    """Return whether *reference* goes up with `../`, but not out of the host of *base*: a browser resolves it itself.
 
-
-_CHECK = "((self.__WB_check_loc && self.__WB_check_loc(location, arguments)) || {})"
-_CHECK_IN_MODULES = "((()=>{try{return globalThis.__WB_check_loc(location,[])}catch{}})()||{})"
-
-
-class _Rules(JSWombatProxyRules):  # type: ignore[misc] # pywb has no types
-    """pywb's rules for scripts, adapted to modules.
-
-    In a module `arguments` is not allowed everywhere, `self` is a common local name, and a `location` that is being
-    declared cannot be read.
+    So style sheets that look at the attribute, as for marks at links to other sites, match as they did.
     """
-
-    def compile_rules(self, rules: Any) -> Any:
-        """See pywb."""
-        for number, (pattern, change, count) in enumerate(rules):
-            rules[number] = (pattern, partial(_in_modules, change), count)
-        return super().compile_rules(rules)
-
-
-def _in_modules(change: Any, text: str, rewriter: Any) -> str:
-    return str(change(text, rewriter)).replace(_CHECK, _CHECK_IN_MODULES)
-
-
-class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
-    """Rewrites a whole module."""
-
-    rules_factory = _Rules()
-
-    def __call__(self, rwinfo: Any) -> Iterator[bytes]:
-        """Yield the rewritten module of a response."""
-        return self._whole(rwinfo.content_stream)
-
-    def rewrite_text(self, text: str, context: ModuleContext) -> str:
-        """Return the rewritten module *text*."""
-        parsed = parse(text)
-        return rewrite_module(parsed, context, self._other_edits(parsed))
-
-    def _whole(self, stream: Any) -> Iterator[bytes]:
-        try:
-            data = b""
-            while len(data) <= _LARGEST and (piece := stream.read(1 << 20)):
-                data += piece
-            if len(data) <= _LARGEST:
-                mark = b"\xef\xbb\xbf"  # a browser takes it for no part of the text, at the beginning only
-                text = data.removeprefix(mark).decode("latin-1")  # each byte stays as it is
-                context = _context(self.url_rewriter, self.url_rewriter, self.url_rewriter.wburl.mod)
-                yield self.rewrite_text(text, context).encode("latin-1", "replace")
-                return
-            yield data
-            while piece := stream.read(1 << 16):
-                yield piece
-        finally:
-            stream.close()
-
-    def _other_edits(self, parsed: ParsedModule) -> Iterator[Edit]:
-        """Yield the changes of pywb's own rules outside of strings and comments."""
-        for match in self.regex.finditer(parsed.text):
-            start, end = match.span()
-            field = start + match[0].find("location") in parsed.fields  # of a class, and no assignment
-            if not (field or parsed.is_literal(start) or parsed.is_literal(end - 1)):
-                yield start, end, self.replace(match)
-
-
-_BASE = "____archiver_base__"  # the URL of a classic script
-
-
-class ScriptRewriter(JSWombatProxyRewriter):  # type: ignore[misc] # pywb has no types
-    """Rewrites a classic script, which may import modules."""
-
-    def __init__(self, rewriter: UrlRewriter, extra_rules: Any = None) -> None:
-        # No quotation marks and no slashes there: what looks like an import may be in a string or a regular expression.
-        of_file = rewriter.wburl.mod == "js_"  # else: as written in a page
-        wombat = f"____wb_rewrite_import__({_BASE if of_file else 'document.baseURI'},"
-        rule = (r"(?<![\w$.\"'`])import\s*\((?!\?|[^()]{0,200}\)\s*\{)", lambda _text, _rewriter: wombat, 0)
-        super().__init__(rewriter, extra_rules=[*(extra_rules or []), rule])
-        if of_file:
-            self.first_buff += f"const {_BASE} = {literal(rewriter.wburl.url)};"
+    path = _UPWARDS.match(reference)
+    if path is None:
+        return False
+    depth = urlsplit(base).path.count("/") - 1
+    for segment in path[0].split("/")[:-1]:
+        depth += -1 if segment == ".." else segment != "."
+        if depth < 0:
+            return False
+    return True
 
 
 class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
@@ -166,6 +106,27 @@ class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
             return _Modules(self.url_rewriter, self._here().prefix).rewrite(attr_value.strip())
         return super()._rewrite_link_href(attr_value, tag_attrs, rw_mod)
 
+    def _rewrite_url(self, value: str, mod: str | None = None, force_abs: bool = False) -> Any:  # noqa: FBT001, FBT002 - pywb calls it so
+        of_module = isinstance(self.url_rewriter, _Modules)
+        if value and not (force_abs or of_module) and _stays_inside(value, self.url_rewriter.wburl.url):
+            return value
+        return super()._rewrite_url(self._ascii(value), mod, force_abs)
+
+    def _ascii(self, value: str | None) -> str | None:
+        """Return the URL *value* of an attribute in ASCII: beside another character, pywb escapes `?` and `#` too."""
+        if not value or (value.isascii() and "&#" not in value) or _OTHER_SCHEME.match(value.lstrip()):
+            return value
+        encoding = charset.encoding_name(self.charset) or "windows-1252"
+        text = value
+        if encoding != "utf-8":
+            with suppress(UnicodeEncodeError):
+                text = charset.text(value.encode("latin-1"), encoding)
+        if "&#" in text:
+            if (whole := unescape(text)).isascii():
+                return value
+            text = whole.replace("&", "&amp;").translate({ord(mark): f"%{ord(mark):02X}" for mark in "\"'<>"})
+        return ascii_form(text, encoding)
+
     def _set_parse_context(self, tag: str, tag_attrs: Any) -> None:
         if self._kind and tag == "script":
             self._wb_parse_context = "script"
@@ -179,6 +140,14 @@ class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
         else:
             super().parse_data(data)
 
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        """Write an empty element; in XHTML, which pywb serves as HTML, with an end tag, or it would not end."""
+        if tag in _VOID or (self._page.rewrite_opts.get("cdx") or {}).get("mime") != "application/xhtml+xml":
+            super().handle_startendtag(tag, attrs)
+            return
+        self._rewrite_tag_attrs(tag, attrs, set_parsing_context=False)
+        self.out.write(f"></{tag}>")
+
     def handle_endtag(self, tag: str) -> None:
         """Write the module that ends here."""
         if self._kind and tag == "script":
@@ -190,7 +159,7 @@ class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
         super().handle_endtag(tag)
 
     def _here(self) -> ModuleContext:
-        return _context(self._page, self.url_rewriter)
+        return module_context(self._page, self.url_rewriter)
 
 
 class _Modules:
@@ -208,6 +177,40 @@ class _Modules:
         return self._place.address(address if address.startswith(("http:", "https:", "/")) else f"./{address}")
 
 
+class _HeaderRewriter(DefaultHeaderRewriter):  # type: ignore[misc] # pywb has no types
+    """Rewrites the fields of a response that lead a browser elsewhere, and renames those that would reach this site."""
+
+    header_rules: ClassVar[dict[str, str]] = {
+        **DefaultHeaderRewriter.header_rules,
+        **dict.fromkeys(("clear-site-data", "nel", "report-to", "reporting-endpoints", "speculation-rules"), "prefix"),
+        "service-worker-allowed": "prefix",  # pywb adds its own
+    }
+
+    def rewrite_header(self, name: str, value: str, rule: str | None) -> Any:
+        """See pywb."""
+        if name.lower() in _FIELDS_WITH_URLS and self.rwinfo.is_url_rw():
+            return name, _FIELDS_WITH_URLS[name.lower()](value, self._address)
+        return super().rewrite_header(name, value, rule)
+
+    def _address(self, reference: str) -> str:
+        text = reference.encode("latin-1", "replace").decode("utf-8", "replace")
+        return str(self.rwinfo.url_rewriter.rewrite(ascii_form(text, "utf-8"), force_abs=True))
+
+
+def _refresh(value: str, address: Callable[[str], str]) -> str:
+    target = refresh_target(value)
+    return f"{_DELAY_END.split(value, maxsplit=1)[0]};url={address(target)}" if target else value
+
+
+def _links(value: str, address: Callable[[str], str]) -> str:
+    return _BRACKETED.sub(lambda found: f"<{address(found[1].strip())}>", value)
+
+
+_DELAY_END = re.compile("[;,]")
+_BRACKETED = re.compile("<([^<>]*)>")
+_FIELDS_WITH_URLS = {"refresh": _refresh, "link": _links}
+
+
 class _RewriterChoice(RewriterWithJSProxy):  # type: ignore[misc] # pywb has no types
     """Chooses the class that rewrites a response."""
 
@@ -215,6 +218,8 @@ class _RewriterChoice(RewriterWithJSProxy):  # type: ignore[misc] # pywb has no 
 
     def get_rewriter(self, rw_type: str, rwinfo: Any = None) -> Any:
         """Return the class for *rw_type*, the type of the response."""
+        if rw_type == "header":
+            return _HeaderRewriter
         if rw_type == "js" and rwinfo is not None:
             return ModuleRewriter if rwinfo.url_rewriter.wburl.mod in {MODULE, WORKER} else ScriptRewriter
         return PageRewriter if rw_type == "html" else super().get_rewriter(rw_type, rwinfo)

@@ -168,6 +168,7 @@ def _configuration(sources: Sequence[ReplaySource], name: str, config: Path) -> 
         "index_group": {str(number): {"type": _KIND, "source": source} for number, source in enumerate(sources)},
         "timeout": 60,  # seconds for an index to answer; pywb takes 5, and leaves a slower one out
         "archive_paths": [path_of],
+        "inject_scripts": ["archiver_page.js"],
     }
     return {
         "collections": {name: collection},

@@ -11,10 +11,11 @@ from archiver.frontier import totals
 from archiver.frontier.connection import Reader
 from archiver.frontier.totals import ProblemGroup, SeedAccount
 from archiver.humanize import count, printable
+from archiver.tools.report.findings import FindingStyle, filled
 from archiver.tools.report.seed_problems import has_failed
-from archiver.tools.report.status_counts import urls_in
+from archiver.tools.report.status_counts import StatusCounts, urls_in
 from archiver.tools.report.tables import WIDTH
-from archiver.tools.report.verdict import EXCLUDED, FindingStyle, Verdict, filled
+from archiver.tools.report.verdict import EXCLUDED, Verdict
 
 COLUMNS = ("reason", "urls", "example", "linked_from", "next_command")
 
@@ -85,20 +86,28 @@ def _joined(before: str, parts: Sequence[str]) -> str:
     return before + (f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0])
 
 
+def _bad_pages(pages: StatusCounts) -> Iterator[str]:
+    if bad := pages.bad - pages.cut:
+        yield f"{bad} of {count(pages.total, 'page')} gave no usable answer"
+    if pages.truncated:
+        yield count(urls_in(pages.truncated), "page is truncated", "pages are truncated")
+    if pages.undecodable:
+        yield count(urls_in(pages.undecodable), "page does not decode", "pages do not decode")
+
+
 def _missing(verdict: Verdict, failed: int, seeds: int) -> Iterator[str]:
     if failed:
         yield f"{failed} of {count(seeds, 'seed')} failed"
-    cut = urls_in(verdict.pages.truncated)
-    if bad := verdict.pages.bad - cut:
-        yield f"{bad} of {count(verdict.pages.total, 'page')} gave no usable answer"
-    if cut:
-        yield count(cut, "page is truncated", "pages are truncated")
+    if verdict.lost.names:
+        yield verdict.lost.words
+    yield from _bad_pages(verdict.pages)
     if verdict.missing.count:
         yield count(
             verdict.missing.count, "image, style or script is missing", "images, styles and scripts are missing"
         )
     if verdict.hosts:
         yield count(len(verdict.hosts), "host blocks us", "hosts block us")
+    yield from (each.common for each in verdict.alike)
     if held := sum(each.urls for each in verdict.held):
         yield count(held, "URL is held as a suspected trap", "URLs are held as suspected traps")
     if blocked := sum(each.urls for each in verdict.blocked):

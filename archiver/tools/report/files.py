@@ -4,7 +4,6 @@ Each file is replaced as a whole, so after a crash the previous one remains. Tab
 may be long. Tabs and line breaks in names are escaped. `read_report` builds the same report without files.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -17,10 +16,11 @@ from archiver.collection.earlier_crawls import open_earlier_crawls, rounds_until
 from archiver.collection.named_crawl import NamedCrawl
 from archiver.frontier import figures, retry, totals
 from archiver.frontier.connection import Reader
-from archiver.humanize import iso, printable
+from archiver.humanize import iso, json_text, printable
 from archiver.storage import open_file, replace_file, storage, sync_folder
-from archiver.tools.report import actions, broken_pages, changes, crawl_part, heritrix, html, seed_problems, verdict
+from archiver.tools.report import actions, broken_pages, changes, crawl_part, heritrix, html, seed_problems
 from archiver.tools.report.crawl_part import CrawlPart
+from archiver.tools.report.findings import FindingStyle, filled
 from archiver.tools.report.report import (
     CrawlInputs,
     CrawlReport,
@@ -34,7 +34,6 @@ from archiver.tools.report.report import (
     summary_lines,
 )
 from archiver.tools.report.tables import FirstRows, Part, Row, read_tables
-from archiver.tools.report.verdict import FindingStyle
 
 PAGE = "report.html"
 IN_REPLAY = "missing-in-replay"
@@ -65,7 +64,7 @@ def write_reports(crawl: NamedCrawl, db: Reader, found: Summary, folder: Path, n
             tables.append(beginning.table())
     shown = _with_changes(shown, compared, crawl)
     _write(folder / "summary.txt", (f"{line}\n" for line in summary_lines(shown, shown.style)))
-    _write(folder / "summary.json", [json.dumps(summary_json(shown), indent=2, ensure_ascii=False), "\n"])
+    _write(folder / "summary.json", [json_text(summary_json(shown)), "\n"])
     report = build_report(crawl, db, shown, tables, inputs, now)
     _write(folder / "report.txt", (f"{line}\n" for line in report_lines(report)))
     _write(folder / "report.json", [as_json(report), "\n"])
@@ -92,12 +91,13 @@ def read_part(crawl: NamedCrawl, db: Reader, part: CrawlPart, since: str = "") -
     if crawl.home is not None:
         rounds_until(crawl.home, since, crawl.stamp)
     chosen = crawl_part.select(db, part)
-    return chosen, replace(read_summary(chosen, quotas=crawl.quotas(db)), part=part, since=since)
+    found = read_summary(chosen, quotas=crawl.quotas(db))
+    return chosen, replace(found, part=part, since=since, verdict=replace(found.verdict, lost=crawl.lost(db)))
 
 
 def as_json(report: CrawlReport) -> str:
     """Return *report* as formatted JSON."""
-    return json.dumps(report_json(report), indent=2, ensure_ascii=False)
+    return json_text(report_json(report))
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def _lost(db: Reader, _found: Summary) -> Iterator[Row]:
 
 def _verdict(_db: Reader, found: Summary) -> Iterator[Row]:
     for finding in found.verdict.findings:
-        yield finding.topic, finding.message, verdict.filled(finding.command, found.style)
+        yield finding.topic, finding.message, filled(finding.command, found.style)
 
 
 def _broken(db: Reader, found: Summary) -> Iterator[Row]:
@@ -235,4 +235,7 @@ TABLES: Tables = {
 
 def _table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
     for row in chain([head], rows):
-        yield "\t".join(printable(str(cell), _WIDTH) for cell in row) + "\n"
+        cells = list(map(str, row))
+        if not "".join(cells).isprintable() or max(map(len, cells)) > _WIDTH:
+            cells = [printable(cell, _WIDTH) for cell in cells]
+        yield "\t".join(cells) + "\n"

@@ -16,9 +16,10 @@ from importlib.resources import files
 
 from archiver import __version__, humanize
 from archiver.humanize import duration, printable, volume
-from archiver.tools.report import actions, plot_numbers, plots, verdict
+from archiver.tools.report import actions, plot_numbers, plots
 from archiver.tools.report.actions import CrawlGrade
 from archiver.tools.report.broken_pages import BrokenPage
+from archiver.tools.report.findings import filled
 from archiver.tools.report.plots import ReportPlot, TimeSeries
 from archiver.tools.report.report import CrawlReport, Summary
 from archiver.tools.report.seed_problems import seed_problem
@@ -132,7 +133,7 @@ def _failed_seeds(summary: Summary) -> str:
     more = (
         f'<p>{len(failed) - SEEDS:,} more are in <a href="#seeds">the table of seeds</a>.</p>' if failed[SEEDS:] else ""
     )
-    again = _command(verdict.filled(command.command, summary.style), "retry") if command else ""
+    again = _command(filled(command.command, summary.style), "retry") if command else ""
     return (
         f'<section class="act bad" id="failed-seeds"><h2>{humanize.count(len(failed), "failed seed")}</h2>\n'
         f"<ul>{listed}</ul>{more}{again}</section>\n"
@@ -172,8 +173,6 @@ def _changes(summary: Summary) -> str:
 def _findings(summary: Summary) -> Iterator[str]:
     """Render what a person must act on, worst first, and then what a person may want to know."""
     findings = [each for each in summary.verdict.findings if not (each.topic == "seeds" and each.trouble)]
-    redirected = [each for each in summary.verdict.findings if each.topic == "seeds" and "redirects to" in each.message]
-    findings += [each for each in redirected if each not in findings]
     if not findings:
         return
     yield '<section class="act" id="verdict"><h2>What to do</h2>\n'
@@ -182,7 +181,7 @@ def _findings(summary: Summary) -> Iterator[str]:
         start = _item("trouble" if each.trouble else "")
         yield f'{start}<span class="topic">{_escape(each.topic)}</span> <p>{_escape(each.message)}</p>'
         if each.command:
-            yield _command(verdict.filled(each.command, summary.style), each.meaning)
+            yield _command(filled(each.command, summary.style), each.meaning)
         yield "</li>\n"
     yield "</ol></section>\n"
 
@@ -209,7 +208,7 @@ def _problems(report: CrawlReport) -> Iterator[str]:
         )
         words = f' <span class="soft">{_escape(each.meaning)}</span>' if each.meaning else ""
         yield f'<li><b class="count">{each.urls:,}</b> <div><h3>{_escape(each.reason)}{words}</h3><ul>{examples}</ul>'
-        command = verdict.filled(each.command, report.summary.style)
+        command = filled(each.command, report.summary.style)
         yield _command(command, "fetch them again" if each.fetches else "list them") + "</div></li>\n"
     yield "</ul>"
     if more := len(report.summary.problems) - REASONS:

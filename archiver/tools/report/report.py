@@ -5,7 +5,7 @@ report includes the crawl's inputs from crawl.toml: the seeds and the non-defaul
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from archiver.tools.report import actions, broken_pages, plots, verdict
 from archiver.tools.report.actions import Headline, Problem
 from archiver.tools.report.broken_pages import BrokenPage
 from archiver.tools.report.crawl_part import WHOLE, CrawlPart
+from archiver.tools.report.findings import PLAIN, FindingStyle, filled, finding_json, lines
 from archiver.tools.report.plots import TimeSeries
 from archiver.tools.report.seed_problems import seed_problem
 from archiver.tools.report.tables import TEXT_WIDTH, WIDTH, ReportTable, aligned
-from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
+from archiver.tools.report.verdict import NO_VERDICT, Verdict
 
 MOST_FAILURES, MOST_FINDINGS = 20, 40  # in an event
 
@@ -82,6 +83,12 @@ def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None, q
     return Summary(totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
 
 
+def summary_of(crawl: NamedCrawl, db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:
+    """Read the summary of *crawl*, with the database *db*: also what its settings say, and what its files lack."""
+    found = read_summary(db, ending, run, crawl.quotas(db))
+    return replace(found, verdict=replace(found.verdict, lost=crawl.lost(db)))
+
+
 def work_left(summary: Summary) -> str:
     """Return what `archiver resume` would go on with; "" if nothing."""
     if (waiting := summary.totals.waiting - sum(each.urls for each in summary.verdict.blocked)) > 0:
@@ -93,7 +100,7 @@ def work_left(summary: Summary) -> str:
 def summary_lines(summary: Summary, style: FindingStyle = PLAIN) -> Iterator[str]:
     """Yield the summary as aligned text that is safe for a terminal; the verdict comes last."""
     yield from summary_facts(summary)
-    yield from verdict.lines(summary.verdict, style)
+    yield from lines(summary.verdict.findings, style)
 
 
 def summary_facts(summary: Summary) -> Iterator[str]:
@@ -172,7 +179,7 @@ def ended_json(db: Reader, quotas: Quotas = NO_QUOTAS) -> dict[str, Any]:
         "headline": summary.headline.text,
         "trouble": summary.verdict.trouble,
         "failures": dict(summary.failures[:MOST_FAILURES]),
-        "findings": [verdict.finding_json(each, summary.style) for each in findings[:MOST_FINDINGS]],
+        "findings": [finding_json(each, summary.style) for each in findings[:MOST_FINDINGS]],
     }
 
 
@@ -276,8 +283,7 @@ def report_json(report: CrawlReport) -> dict[str, Any]:
         "settings": dict(report.inputs.settings),
         "failed_seeds": [seed.url for seed in actions.failed_seeds(report.summary.seeds)][:SEEDS],
         "problems": [
-            asdict(each) | {"command": verdict.filled(each.command, report.summary.style)}
-            for each in report.summary.problems
+            asdict(each) | {"command": filled(each.command, report.summary.style)} for each in report.summary.problems
         ],
         "broken_pages": [asdict(each) for each in report.broken_pages],
         "time_series": {
@@ -293,7 +299,7 @@ def report_json(report: CrawlReport) -> dict[str, Any]:
             "depths": dict(series.depths),
         },
         "tables": {
-            table.name: {key: value for key, value in asdict(table).items() if key != "name"} for table in report.tables
+            table.name: {"head": table.head, "rows": table.rows, "left_out": table.left_out} for table in report.tables
         },
     }
 
@@ -305,7 +311,7 @@ def report_lines(report: CrawlReport, most: int = 20, style: FindingStyle | None
     if summary.part:
         yield f"{'part':<9} {printable(summary.part.title, WIDTH)}"
     yield f"{'result':<9} {printable(summary.headline.text, WIDTH)}"
-    yield from verdict.lines(summary.verdict, shown)
+    yield from lines(summary.verdict.findings, shown)
     yield from summary_facts(summary)
     for key, value in report.inputs.settings:
         yield f"{'setting':<9} {key} = {printable(value)}"

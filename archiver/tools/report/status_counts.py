@@ -26,6 +26,7 @@ class StatusCounts:
     blocked: tuple[tuple[int, int], ...] = ()  # challenge and block pages among them
     unanswered: tuple[tuple[str, int], ...] = ()  # (failure, URLs)
     truncated: tuple[tuple[int, int], ...] = ()  # incomplete ones among `by_status` that are no errors and not blocked
+    undecodable: tuple[tuple[int, int], ...] = ()  # the same for a broken Content-Encoding
 
     @property
     def total(self) -> int:
@@ -37,6 +38,11 @@ class StatusCounts:
         """The number without a usable response: errors, challenges, incomplete ones, and no response."""
         return self.total - sum(count for status, count in self._answered() if status < 400)
 
+    @property
+    def cut(self) -> int:
+        """The number whose body is incomplete or does not decode."""
+        return self._cut().total()
+
     def format(self, noun: str, nouns: str) -> str:
         """Format as `554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
         total, parts = humanize.count(self.total, noun, nouns), [*self._answers()]
@@ -46,9 +52,12 @@ class StatusCounts:
 
     def _answered(self) -> list[tuple[int, int]]:
         """The statuses of complete responses that are no known challenges."""
-        others = Counter(dict(self.blocked)) + Counter(dict(self.truncated))
+        others = Counter(dict(self.blocked)) + self._cut()
         left = ((status, count - others[status]) for status, count in self.by_status)
         return [(status, count) for status, count in left if count > 0]
+
+    def _cut(self) -> Counter[int]:
+        return Counter(dict(self.truncated)) + Counter(dict(self.undecodable))
 
     def _answers(self) -> Iterator[str]:
         classes: dict[str, Counter[int]] = {}
@@ -61,6 +70,8 @@ class StatusCounts:
             yield f"{humanize.count(urls_in(self.blocked), 'challenge or block page')} ({listed(self.blocked)})"
         if self.truncated:
             yield f"{urls_in(self.truncated)} truncated"
+        if self.undecodable:
+            yield f"{urls_in(self.undecodable)} undecodable (Content-Encoding)"
         for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
             ending = "s" if name.endswith("error") else "es" if name.endswith("status") else ""
             noun = name + (ending if statuses.total() > 1 else "")
@@ -73,7 +84,7 @@ class StatusCounts:
             "bad": self.bad,
             "by_status": {str(status): count for status, count in self.by_status},
             "blocked": {str(status): count for status, count in self.blocked},
-            "truncated": {str(status): count for status, count in self.truncated},
+            "truncated": {str(status): count for status, count in sorted(self._cut().items())},
             "unanswered": dict(self.unanswered),
         }
 
@@ -84,20 +95,19 @@ NOTHING = StatusCounts()
 Share = tuple[str, int, int]  # kind, status and number of URLs
 
 
-def counts_of(
-    kind: str, groups: Iterable[OutcomeGroup], blocked: Iterable[Share], truncated: Iterable[Share]
-) -> StatusCounts:
-    """Return the counts of the URLs of one *kind*; *blocked*: challenge pages; *truncated*: incomplete responses."""
+def counts_of(kind: str, groups: Iterable[OutcomeGroup], *shares: Iterable[Share]) -> StatusCounts:
+    """Return the counts of the URLs of one *kind*; *shares*: challenge pages, incomplete and undecodable responses."""
     answered, unanswered = Counter[int](), Counter[str]()
     for each in groups:
         if each.kind == kind and each.state == "archived":
             answered[each.status] += each.urls
         elif each.kind == kind and each.state == "failed":
             unanswered[each.failure] += each.urls
-    challenges, cut = (
-        tuple((status, urls) for one, status, urls in part if one == kind) for part in (blocked, truncated)
+    blocked, truncated, undecodable = (
+        tuple((status, urls) for one, status, urls in part if one == kind) for part in shares
     )
-    return StatusCounts(tuple(sorted(answered.items())), challenges, tuple(unanswered.most_common()), cut)
+    by_status, silent = tuple(sorted(answered.items())), tuple(unanswered.most_common())
+    return StatusCounts(by_status, blocked, silent, truncated, undecodable)
 
 
 def _class(status: int) -> str:

@@ -9,7 +9,7 @@ file are a note.
 import json
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,19 +18,21 @@ from typing import Any, NamedTuple
 
 from archiver.ask import Ask
 from archiver.collection.layout import Layout
+from archiver.collection.records import LARGEST_METADATA, is_below, record_at
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import ASKED
 from archiver.model import Profile, Truncation
-from archiver.policy.retry import CUT, OVERLOADED
+from archiver.policy.retry import CODING_FAULT, CUT, OVERLOADED
 from archiver.storage import OPEN, bare
 from archiver.tools.verify.findings import VerifyFinding
 from archiver.tools.verify.inventory import BATCH, mark
 from archiver.tools.verify.resources import WarcExtent, resource_findings
 from archiver.url import canonical
-from archiver.warc.records import parse_date
+from archiver.warc.members import DamagedRecord
+from archiver.warc.records import VisitMetadata, parse_date
 
 _LARGEST_INTEGER = (1 << 63) - 1
 _USUAL_DATE = 64  # characters at most
@@ -55,6 +57,12 @@ _SETTLED_TWICE = """
     GROUP BY urls.id, captures.language HAVING count(*) > 1 + requeued
 """  # a final capture ends the visits of a URL until it is requested again; robots.txt errors and 304s are not final
 # … nor is a 401, which the next request may have answered with a password
+
+_METADATA = """
+    SELECT warcs.name, captures.offset + response_length + request_length FROM captures
+    JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
+    WHERE urls.url = ? AND metadata_length > 0 LIMIT 1000
+"""
 
 _COUNTS = """
     WITH counted AS (
@@ -177,12 +185,28 @@ class FrontierCheck:
                 yield VerifyFinding(
                     self._path, "archived-without-capture", "it is archived, but has no capture", url=url
                 )
-            for url, times, _ in db.execute(_SETTLED_TWICE, (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
-                message = f"it has {times} final captures instead of one"
-                yield VerifyFinding(self._path, "settled-twice", message, url=url)
+            yield from self._settled_twice(db)
             for (key,) in db.execute(_COUNTS):
                 yield VerifyFinding(self._path, "host-counts", f"the counts of {key} do not match its URLs")
         yield from self._unknown()
+
+    def _settled_twice(self, db: Reader) -> Iterator[VerifyFinding]:
+        """Yield the URLs with several final captures; one whose coding breaks may have been requested once more."""
+        values = json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT))
+        for url, times, requeued in db.execute(_SETTLED_TWICE, values).fetchall():
+            places = db.execute(_METADATA, (url,)).fetchall()
+            if times - sum(self._is_damaged(*place) for place in places) > 1 + requeued:
+                message = f"it has {times} final captures instead of one"
+                yield VerifyFinding(self._path, "settled-twice", message, url=url)
+
+    def _is_damaged(self, name: str, offset: int) -> bool:
+        """Return True if the metadata record at *offset* of the file *name* says that the coding of a body breaks."""
+        with suppress(ArchiveError, DamagedRecord, OSError, ValueError, OverflowError):  # they are findings elsewhere
+            if is_below(name):
+                with record_at(Layout(self._directory).archive, name, offset) as record:
+                    notes = b"".join(record.pieces()) if (record.size or 0) <= LARGEST_METADATA else b""
+                    return CODING_FAULT in VisitMetadata.parse(notes).faults
+        return False
 
     def _known(self) -> dict[str, WarcExtent]:
         files = ((name, row, self._file(name)) for name, row in self._before.items())

@@ -83,7 +83,7 @@ class Pool:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block Ctrl+C and the end of the terminal here and in processes started here: all get it, the parent decides."""
+    """Block SIGINT and SIGHUP here and in processes started here: a terminal signals all, and the parent decides."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,0 +1,1 @@
+"""What the answers of a URL pattern say about its other URLs."""

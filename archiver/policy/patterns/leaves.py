@@ -1,0 +1,61 @@
+"""Patterns whose pages lead no further: a list names them, and they end. Pure.
+
+A trap goes on because its pages name new URLs. The entries of a dictionary or the plots of a map name none, so there
+are no more of them than their lists name. However alike they are, we hold them only if their lists are held.
+Invariant: what is forgotten is requested once more.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from archiver.policy.dead_ends import HOPELESS, LEVELS, MOST_PLACES
+from archiver.policy.url_forms import VARIANT, UrlShape, likeness
+
+PROOF = 8  # pages of a pattern that lead no further
+A_LIST = 5  # new pages that a page names in its own family, to be a list of them
+LONG_LIST = 2  # level of a pattern of lists; from there on, what they name costs the site its budget
+LAST = len(LEVELS) + 2  # level: after the latest lists, also if these are unlisted
+
+
+class Leaves:
+    """Counts which barren pages name new URLs, by pattern and family. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._lead_on: Counter[str] = Counter()
+        self._end: Counter[str] = Counter()
+        self._held: set[str] = set()
+        self._lists: set[tuple[str, str]] = set()  # pages, with the family that they list
+
+    def saw(self, address: str, new: Sequence[str], names: Iterable[str]) -> None:
+        """Take in the page at *address*, with links to *new* pages. If it is barren, it counts for *names*."""
+        counts = self._lead_on if new else self._end
+        for name in names:
+            if name in counts or len(counts) < MOST_PLACES:
+                counts[name] += 1
+        if len(new) < A_LIST:
+            return
+        own = likeness(address).pattern
+        families = Counter(shape.family for shape in map(likeness, new) if shape.pattern != own)
+        for name, number in families.items():
+            if number >= A_LIST and len(self._lists) < MOST_PLACES:
+                self._lists.add((address, name))
+
+    def hold(self, address: str) -> None:
+        """Remember that URLs such as *address* are held, so the pages that they name are no longer known."""
+        if len(self._held) < MOST_PLACES:
+            self._held.update(likeness(address))
+
+    def has(self, address: str, via: str, names: UrlShape, *, proven: bool) -> bool:
+        """Return True if *address* is a page that leads no further, and *via* is a list that is not held.
+
+        Unless this is to be *proven*, it is enough that nothing speaks against it.
+        """
+        if via.count("/") < 3 or "?" in address or names.family.endswith(VARIANT):
+            return False
+        of_list = likeness(via)
+        is_listed = of_list.family != names.family or (via, names.family) in self._lists
+        if not is_listed or not self._held.isdisjoint(of_list):
+            return False
+        known = names.pattern if self._end[names.pattern] + self._lead_on[names.pattern] > 1 else names.family
+        leads_on = self._lead_on[known]
+        return (leads_on - 1) * HOPELESS <= self._end[known] and (not proven or self._end[known] >= PROOF)

@@ -1,0 +1,167 @@
+"""What the verdict says of seeds without a good answer, and which command helps."""
+
+import json
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from archiver.model import ExitCode
+from fixtures.archives import rows
+from fixtures.command import archiver, running
+from fixtures.flag import Flag
+from fixtures.rawserver import Answer, RawServer, Route, in_turn, keep, raising
+from fixtures.sites import message, ok, page, redirect
+
+FAST = ("--rate", "0", "--retries", "0", "--probe=off", "-q")
+
+
+def error_page(status: str, links: list[str], **fields: str) -> Answer:
+    body = page("Oops", links, styles=["/style.css"]).encode()
+    return keep(message(status, body, content_type="text/html", **fields))
+
+
+@pytest.mark.parametrize("further", [False, True], ids=["alone", "with another failed seed"])
+def test_a_seed_that_robots_txt_forbids_gets_a_command_that_fetches_it(tmp_path: Path, *, further: bool) -> None:
+    """The same request again would be forbidden again."""
+    routes: dict[str, Route] = {"/robots.txt": ok("User-agent: *\nDisallow: /in/", "text/plain")}
+    routes |= {"/in/": ok(page("Home", ["/in/a"])), "/in/a": ok("a")}
+    with RawServer(routes) as server:
+        seeds = [server.url("/in/"), *([server.url("/gone")] if further else [])]
+        archiver("crawl", *seeds, "-o", "o", *FAST, cwd=tmp_path)
+        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)["verdict"]["findings"]
+        commands = {each["command"] for each in told if each["topic"] == "seeds"}
+        again = f"archiver retry o {server.url('/in/')} && archiver resume o --robots observe"
+        other = f"archiver retry o {server.url('/gone')} && archiver resume o"
+        assert commands == ({again, other} if further else {again})
+        for command in again.split(" && "):
+            ran = archiver(*shlex.split(command)[1:], cwd=tmp_path)
+            assert ran.returncode == ExitCode.DONE, ran.stderr
+        assert rows(tmp_path / "o", "SELECT status FROM urls WHERE url LIKE '%/in/%' ORDER BY url") == [(200,), (200,)]
+
+
+def test_a_seed_that_redirects_to_what_robots_txt_forbids_gets_a_command_that_fetches_it(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {"/robots.txt": ok("User-agent: *\nDisallow: /in/", "text/plain")}
+    routes |= {"/": redirect("/in/"), "/in/": ok("in")}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+    again = f"archiver retry o {server.url()} {server.url('/in/')} && archiver resume o --robots observe"
+    assert again in ran.stderr
+
+
+STATUSES = ["401 Unauthorized", "403 Forbidden", "404 Not Found", "410 Gone", "500 Oops", "503 Service Unavailable"]
+SITE: dict[str, Route] = {
+    "/a": ok(page("A", ["/b", "/dead"])),
+    "/b": ok("b"),
+    "/style.css": ok("body {}", "text/css"),
+    "/dead": error_page("404 Not Found", ["/deeper"]),
+}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("moved", [False, True], ids=["at once", "after a redirect"])
+def test_the_links_on_the_error_page_of_a_seed_are_followed(tmp_path: Path, status: str, *, moved: bool) -> None:
+    """A site whose start page is an error may have its whole navigation there. Those of other error pages are not."""
+    broken = error_page(status, ["/a", "/b"])
+    routes = {**SITE, "/": redirect("/home") if moved else broken, "/home": broken}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        asked = {*server.log.targets()}
+    assert {"/a", "/b", "/style.css", "/dead"} <= asked
+    assert "/deeper" not in asked
+    if not moved:
+        assert ran.returncode == ExitCode.NO_SEED
+        assert f"returned status {status[:3]}; 4 URLs were found on its page" in " ".join(ran.stderr.split())
+    before = rows(tmp_path / "o", "SELECT url, state, status, path, note FROM urls ORDER BY url")
+    assert archiver("verify", "o", cwd=tmp_path).returncode == ExitCode.DONE
+    assert archiver("rebuild", "o", cwd=tmp_path).returncode == ExitCode.DONE
+    assert rows(tmp_path / "o", "SELECT url, state, status, path, note FROM urls ORDER BY url") == before
+
+
+def test_the_links_of_an_error_that_is_retried_wait_for_the_last_try(tmp_path: Path) -> None:
+    """A busy site gets no further requests, and the next answer may be the page itself."""
+    busy = error_page("503 Service Unavailable", ["/only-on-the-error-page"])
+    answers = [busy, ok(page("Home", ["/a"]))]
+    with RawServer({**SITE, "/": lambda _: answers.pop(0)}) as server:
+        ran = archiver(
+            "crawl", server.url(), "-o", "o", "--rate", "0", "--retries", "2", "--probe=off", "-q", cwd=tmp_path
+        )
+        assert "/only-on-the-error-page" not in server.log.targets()
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+
+
+def test_nothing_on_a_challenge_page_is_requested(tmp_path: Path) -> None:
+    challenge = b"<title>Just a moment...</title><a href=/help>Help</a><script src=/cdn-cgi/challenge.js></script>"
+    blocked = keep(
+        message("403 Forbidden", challenge, content_type="text/html", server="cloudflare", cf_mitigated="challenge")
+    )
+    with RawServer({"/": blocked}) as server:
+        archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        assert {*server.log.targets()} <= {"/robots.txt", "/"}
+
+
+ALONE = "has no links to other pages of its site"
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "command"),
+    [
+        ("<title>Maintenance</title><h1>Back soon</h1>", ALONE, "archiver resume o --browser auto"),
+        ('<title>One</title><a href="/">home</a><a href="#top">top</a>', ALONE, "archiver resume o --browser auto"),
+        ('<div id="root"></div><script>fetch("/api")</script>', ALONE, "archiver resume o --browser auto"),
+        (
+            '<a href="http://other.example/buy">Buy</a><a href="http://other.example/more">this domain</a>',
+            "links only to pages out of scope, such as http://other.example/buy",
+            "archiver add o http://other.example/buy && archiver resume o",
+        ),
+        ('<div id="root"></div><script src="/app.js"></script>', "has 1 script and hardly any links", "--browser auto"),
+    ],
+    ids=["maintenance", "only to itself", "script inside", "out of scope", "script file"],
+)
+@pytest.mark.parametrize("moved", [False, True], ids=["at once", "after a redirect"])
+def test_a_site_of_one_page_gets_a_hint(tmp_path: Path, body: str, words: str, command: str, *, moved: bool) -> None:
+    routes = {"/": redirect("/home") if moved else ok(body), "/home": ok(body), "/app.js": ok("f()", "text/javascript")}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, "--strict", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        told = " ".join(ran.stderr.split())
+        assert (told.count(words), told.count(ALONE)) == (1, int(words == ALONE))
+        assert command in told
+        ran = archiver("crawl", server.url(), "-o", "narrow", *FAST, "--scope", "page", cwd=tmp_path)
+        assert not any(each in " ".join(ran.stderr.split()) for each in (ALONE, "links only to", "hardly any")), (
+            ran.stderr
+        )
+
+
+def test_a_site_with_pages_gets_no_hint(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {"/": ok(page("Home", ["/a"])), "/a": ok("a"), "/text": ok("text", "text/plain")}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), server.url("/text"), "-o", "o", *FAST, cwd=tmp_path)
+    assert ALONE not in " ".join(ran.stderr.split())
+
+
+@pytest.mark.parametrize(("seconds", "told"), [("86400", True), ("1", False)])
+def test_a_host_that_asks_us_to_wait_long_is_named_at_once(tmp_path: Path, seconds: str, *, told: bool) -> None:
+    """The crawl of other hosts goes on meanwhile, and Ctrl+C leaves the rest for later."""
+    hosts = ("127.0.0.1", "127.0.0.2")
+    busy = keep(message("503 Service Unavailable", b"later", retry_after=seconds))
+    routes: dict[str, Route] = {"//127.0.0.1/": ok(page("One", ["/a"])), "//127.0.0.2/": ok(page("Two", ["/x"]))}
+    routes |= {"//127.0.0.1/a": in_turn(busy, ok("a"))}
+    last = Flag()
+    routes["//127.0.0.2/x"] = ok(page("X", ["/y"]))
+    routes["//127.0.0.2/y"] = raising(last, ok("y"))
+    options = ("--rate", "0", "--probe=off", "-o", "o")
+    with (
+        RawServer(routes, hosts=hosts) as server,
+        running("crawl", server.url(), server.url(host="127.0.0.2"), *options, cwd=tmp_path) as crawl,
+    ):
+        assert crawl.stderr is not None
+        words = f"{server.url('')} asks us to wait until 20"
+        if told:
+            assert any(words in line for line in crawl.stderr)
+            last.wait()
+            crawl.send_signal(signal.SIGINT)
+        said = crawl.communicate(timeout=60)[1]
+    assert crawl.returncode == (ExitCode.STOPPED if told else ExitCode.DONE), said
+    assert words not in said
