@@ -340,10 +340,10 @@ def broken_pages(db: Reader) -> Iterator[BrokenUrl]:
         yield BrokenUrl(*row)
 
 
-def pages_stored(db: Reader, most: int) -> Iterator[tuple[str, str, int]]:
-    """Yield (URL, WARC file, offset of the metadata record) of the first *most* captures of pages."""
+def pages_stored(db: Reader, most: int) -> Iterator[tuple[str, str, int, int]]:
+    """Yield (URL, WARC file, offset and length of the metadata record) of the first *most* captures of pages."""
     yield from db.execute(
-        "SELECT urls.url, warcs.name, offset + response_length + request_length FROM captures "
+        "SELECT urls.url, warcs.name, offset + response_length + request_length, metadata_length FROM captures "
         "JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc "
         "WHERE metadata_length > 0 AND captures.status BETWEEN 200 AND 299 AND mime LIKE '%html%' "
         "ORDER BY captures.id LIMIT ?",

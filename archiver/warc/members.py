@@ -14,13 +14,13 @@ from isal.igzip_lib import IsalError
 CHUNK = 64 << 10  # read and inflated at a time
 SLICE = 8 << 10  # compressed bytes that inflating gets at a time
 MAGIC = b"\x1f\x8b"
+BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[assignment]  # the stub has an instance
 
 _MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]", re.DOTALL)
 _MEMBER_HEADER = 10  # bytes before anything optional
 _RESERVED_FLAGS = 0xE0  # RFC 1952 §2.3.1.2: must be zero; isal does not check
 _BEGIN = b"WARC/"
 _PLAIN_BEGIN = re.compile(rb"\nWARC/[0-9]", re.IGNORECASE)
-_BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[assignment]  # the stub has an instance
 _PROBE = 4 << 10  # compressed bytes that must suffice to show the first bytes of a record
 
 
@@ -123,7 +123,7 @@ class _Gzip:
             given = self._input[self._at : self._at + SLICE]
             try:
                 data = inflate.decompress(given, CHUNK)
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise DamagedRecord(self._start, "gzip-broken", f"the gzip member is damaged ({error})") from error
             self.ended = inflate.eof
             self._at += len(given) - len(inflate.unused_data if self.ended else inflate.unconsumed_tail)
@@ -254,5 +254,5 @@ def next_record(file: BinaryIO, offset: int, *, compressed: bool, before: int | 
 def _begins_record(data: bytes) -> bool:
     try:
         return isal_zlib.decompressobj(31).decompress(data, len(_BEGIN)).upper() == _BEGIN
-    except _BROKEN:
+    except BROKEN:
         return False

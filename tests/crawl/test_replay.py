@@ -138,7 +138,7 @@ def test_a_crawl_that_runs_can_be_looked_at(tmp_path: Path) -> None:
 
 
 def _soon(wayback: Wayback, url: str) -> bytes:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (got := wayback.get(url)).status != 200 and time.monotonic() < end:
         time.sleep(0.2)
     return got.body

@@ -5,21 +5,26 @@ in the metadata records of the pages, so the first `PAGES_READ` pages are search
 that cannot be read here, are missing.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import BinaryIO
 
-from archiver.collection.records import links_at, record_at
+from isal import isal_zlib
+
+from archiver.collection.records import links_at, open_warc
 from archiver.errors import ArchiveError
 from archiver.frontier import figures
 from archiver.frontier.connection import Reader
 from archiver.model import Hop
 from archiver.tools.report.crawl_part import whole
 from archiver.tools.report.tables import Cell, Row
-from archiver.warc.members import DamagedRecord
+from archiver.warc.members import BROKEN, DamagedRecord
+from archiver.warc.reader import read_records
 from archiver.warc.records import VisitMetadata
 
 COLUMNS = ("url", "status", "linked_from", "failure")
@@ -29,6 +34,7 @@ LINKS_KEPT = 10  # per broken page
 LARGEST = 8 << 20  # bytes of a metadata record
 
 _UNCHANGED = b"\r\noutlinksOf: "  # of a page whose content did not change
+_SIZE = re.compile(rb"\r\nContent-Length: ([0-9]{1,9})(?:\r\n|\Z)")
 _LINK = re.compile(rb"^outlink: (\S+) L ", re.MULTILINE)
 
 
@@ -70,19 +76,40 @@ def broken_page_rows(db: Reader, archive: Path | None) -> Iterator[Row]:
 
 def _find_links(db: Reader, folder: Path, linked: dict[str, list[str]]) -> None:
     """Add the linking pages to *linked*."""
-    for page, name, offset in figures.pages_stored(db, PAGES_READ):
-        for target in _targets(folder, name, offset):
-            pages = linked.get(target)
-            if pages is not None and len(pages) < LINKS_KEPT and page not in pages:
-                pages.append(page)
+    wanted = {address.encode(): pages for address, pages in linked.items()}
+    for name, captures in groupby(figures.pages_stored(db, PAGES_READ), lambda capture: capture[1]):
+        with suppress(ArchiveError, OSError), open_warc(folder, name)[1] as file:
+            for page, _, offset, length in captures:
+                for target in wanted.keys() & _targets(folder, file, offset, length):
+                    pages = wanted[target]
+                    if len(pages) < LINKS_KEPT and page not in pages:
+                        pages.append(page)
 
 
-def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
-    """Yield the links in the metadata record at *offset* of the WARC *name*; none if it cannot be read."""
-    with suppress(ArchiveError, DamagedRecord, OSError, ValueError), record_at(folder, name, offset) as record:
-        if record.type == "metadata" and (record.size or 0) <= LARGEST:
+def _targets(folder: Path, file: BinaryIO, offset: int, length: int) -> set[bytes]:
+    """Return the links in the metadata record of *length* stored bytes at *offset* of *file*; none if it is damaged."""
+    with suppress(ArchiveError, DamagedRecord, OSError, ValueError, OverflowError):
+        block = _usual(os.pread(file.fileno(), min(length, LARGEST), offset))
+        if block is None:
+            record = next(read_records(file, offset), None)
+            if record is None or record.type != "metadata" or (record.size or 0) > LARGEST:
+                return set()
             block = b"".join(record.pieces())
-            yield from (found[1].decode() for found in _LINK.finditer(block))
-            links_of = VisitMetadata.parse(block).links_of if _UNCHANGED in block else None
-            links = links_at(folder, *links_of) if links_of is not None else None
-            yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
+        found = set(_LINK.findall(block))
+        links_of = VisitMetadata.parse(block).links_of if _UNCHANGED in block else None
+        links = links_at(folder, *links_of) if links_of is not None else None
+        found.update(address.encode() for address, hop, _ in (links.links if links else ()) if hop is Hop.LINK)
+        return found
+    return set()
+
+
+def _usual(member: bytes) -> bytes | None:
+    """Return the block of the metadata record that *member* is; None if it is anything else, or damaged."""
+    inflate = isal_zlib.decompressobj(31)
+    with suppress(*BROKEN):
+        head, found, rest = inflate.decompress(member, LARGEST).partition(b"\r\n\r\n")
+        size = _SIZE.search(head)
+        whole = inflate.eof and not inflate.unused_data and found and rest.endswith(b"\r\n\r\n")
+        if whole and size and int(size[1]) == len(rest) - 4 and b"\r\nWARC-Type: metadata\r\n" in head:
+            return rest[:-4]
+    return None

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from isal import isal_zlib
-from isal.igzip_lib import IsalError
 
 from archiver.storage import OPEN
 from archiver.tools.verify.digests import RecordFinding
@@ -27,15 +26,13 @@ from archiver.tools.verify.inventory import InventoryWriter, connect, text
 from archiver.tools.verify.record_checks import BlockCheck, field_findings
 from archiver.tools.verify.usual_blocks import summary_of, usual_summary
 from archiver.warc import arc, writer
-from archiver.warc.members import DamagedRecord
+from archiver.warc.members import BROKEN, DamagedRecord
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import says_all
 from archiver.warc.warcinfo import ForgedRecords, written_by_archiver
 
 HEADER = writer.HEADER
 TRAILER = 8  # CRC and length
-
-_BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[assignment]  # the stub has an instance
 
 
 def begins_as_written(file: BinaryIO, offset: int) -> bool:
@@ -82,7 +79,7 @@ def _decodes(file: BinaryIO, offset: int, length: int, last: int) -> bool:
                 piece[changed - given] = last
             given += len(piece)
             _inflate(engine, bytes(piece))
-    except _BROKEN:
+    except BROKEN:
         return False
     return engine.eof and given == length and not engine.unused_data
 
