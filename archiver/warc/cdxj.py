@@ -26,14 +26,17 @@ UNAUTHORIZED = "401"
 
 LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers accept
 
-# URLs whose key we can build ourselves: no escapes that the key has not, no path segments to collapse, no session ids.
-_ESCAPE = r"%(?:20|[89A-Fa-f][0-9A-Fa-f])"  # of a space, or of a character that is not ASCII
-_SEGMENT = rf"/(?:[A-Za-z0-9_~-]|{_ESCAPE})(?:[A-Za-z0-9_~.,:@!$&*+;=-]++|{_ESCAPE})*+"
+# URLs whose key we can build ourselves: no escapes that may change where a path or a query is divided, no path segments
+# to collapse, no session ids.
+_SIGN = r"%(?:2[124789A-Da-d]|3[0-9A-Ca-cEe]|[4-6][0-9A-Fa-f]|7[0-9A-Ea-e])"  # the key has the character itself
+_ESCAPE = rf"(?:%(?:2[03]|[89A-Fa-f][0-9A-Fa-f])|{_SIGN})"  # the key has a space, # and what is not ASCII escaped
+_SEGMENT = rf"/(?:[A-Za-z0-9_~,:@!$&*+;='()-]|{_ESCAPE})(?:[A-Za-z0-9_~.,:@!$&*+;='()-]++|{_ESCAPE})*+"
 _PLAIN = compiled(
     r"(?P<origin>(?:https?|metadata)://(?:[a-z0-9][a-z0-9.:-]{0,259}+|\[[0-9a-f:]{2,45}+\](?::[0-9]{1,5}+)?+))"
     rf"(?P<path>/|(?:{_SEGMENT})++)/?+"
-    rf"(?:\?(?P<query>(?:[A-Za-z0-9_~./?:@!$&()*+,;=-]++|{_ESCAPE})*+))?+"
+    rf"(?:\?(?P<query>(?:[A-Za-z0-9_~./?:@!$&()*+,;='-]++|{_ESCAPE})*+))?+"
 )
+_ESCAPED_SIGN = re.compile(_SIGN)
 # Origins whose key we can build ourselves, because the surt library is slow to load: a host name whose last label
 # begins with a letter, or an IP address in the one spelling that a canonical URL has.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -233,16 +236,19 @@ def lookup_key(address: str) -> str:
     plain = _PLAIN.fullmatch(address)
     if plain is None:
         return address if _DNS.fullmatch(address) else url.surt(address)
-    host = _host(plain["origin"])
-    query = plain["query"]
-    if not query:
-        return host + plain["path"].lower()
-    query = query.lower()
-    if _SESSION.search(query):
+    host, path, query = _host(plain["origin"]), _unescaped(plain["path"]), _unescaped(plain["query"] or "")
+    if ("(" in path and ".aspx" in path) or (query and _SESSION.search(query)):
         return url.surt(address)
     if "&" in query:
         query = "&".join(map("=".join, sorted(part.split("=", 1) for part in query.split("&"))))
-    return f"{host}{plain['path'].lower()}?{query}"
+    return f"{host}{path}?{query}" if query else host + path
+
+
+def _unescaped(text: str) -> str:
+    """Return *text* in small letters, with the signs that a key does not escape as they are."""
+    if "%" in text:
+        text = _ESCAPED_SIGN.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
+    return text.lower()
 
 
 @lru_cache(maxsize=16_384)

@@ -127,6 +127,25 @@ HOSTS = ["site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "
 PARTS = [
     *("a", "B", "1", "~", "-", ".", "..", "/", "//", "?", "&", "=", ";", ",", "(", "%41", "%2f", "+", "é", "/x.aspx"),
     *("%20", "%25", "%C3%A4", "%e2%82%ac", "%FF", "%80", "/%20", "a%20b"),
+    *(
+        "%7B",
+        "%7d",
+        "%22",
+        "%23",
+        "%27",
+        "(a)",
+        "/'",
+        "%28",
+        "%29",
+        "%3a",
+        "%3F",
+        "%3d",
+        "%26",
+        "%5C",
+        "%2E",
+        "%7F",
+        "%0A",
+    ),
     *("sid=", "PHPSESSID=", ";jsessionid=", "jsessionid=", "cfid=1", "cftoken=2", "ASPSESSIONIDabcdefgh="),
     *("0123456789abcdef0123456789abcdef", "abcdefghijklmnopqrstuvwx", "(S(abcdefghijklmnopqrstuvwx))/", "http://"),
 ]
@@ -166,6 +185,7 @@ def test_a_look_up_has_the_key_that_the_library_makes(host: str) -> None:
 PLAIN = [
     *("http://127.0.0.1:8931/a?b", "http://[::1]:8080/a/", "https://www.site.test/", "http://site.test:8080/"),
     *("http://site.test/font.eot?", "http://site.test/Stra%C3%9Fe/a%20b?q=%C3%A4"),
+    *("http://site.test/%7B%7B%20path('a.css',%201)%20%7D", "http://site.test/f(x)?q=%5B%22a%22%5D&a=%7c"),
     *("dns:www.site.test", f"{PLACE}crawl.toml", f"{PLACE}logs/crawl.log?begun=20261118110640000&from=0&to=12"),
 ]
 
