@@ -271,9 +271,10 @@ def check_schema(db: sqlite3.Connection, path: Path) -> bool:
     if found and application != APPLICATION_ID and not any(name == "urls" for _, name, _ in found):
         raise ConfigError(f"{path} is an SQLite database, but not one of archiver's crawls")
     if version != VERSION:
+        newer = "a newer archiver made it, so update this one, or " if version > VERSION else ""
         raise ConfigError(
             f"{path} has schema version {version}, and this archiver needs {VERSION}; "
-            f"archiver rebuild {quote(str(path.parent))} makes the database again from the WARC files"
+            f"{newer}archiver rebuild {quote(str(path.parent))} makes the database again from the WARC files"
         )
     if difference := _difference(found, schema()):
         raise ArchiveError(f"{path}: {describe_damage(difference, path)}")
