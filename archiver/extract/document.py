@@ -66,7 +66,7 @@ _OFFICE_SIGN = re.compile(  # the first member of a ZIP archive
 )
 _ZIP = frozenset(("application/zip", "application/x-zip-compressed", "application/msword"))
 _GZIP = frozenset(("application/gzip", "application/x-gzip"))
-_JSON = frozenset(("application/json", "text/json", "application/x-json"))
+_JSON = frozenset(("application/json", "text/json", "application/x-json", "application/json+chapters"))
 _PLAYLISTS = frozenset(
     (
         *("application/vnd.apple.mpegurl", "application/x-mpegurl", "application/mpegurl", "vnd.apple.mpegurl"),
@@ -77,7 +77,7 @@ _PLAYLISTS = frozenset(
 _LISTS_OR_MEDIA = frozenset(  # also used for the media themselves
     ("audio/x-pn-realaudio", "audio/vnd.rn-realaudio", "audio/x-pn-realaudio-plugin", "video/x-ms-asf")
 )
-_PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\])", re.IGNORECASE)
+_PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\]|WEBVTT)", re.IGNORECASE)
 _ADDRESS = compiled(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
 _MARKUP_SIGN = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
@@ -86,7 +86,7 @@ _MANIFESTS = (".webmanifest", "/manifest.json")
 _INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
 _LISTS_OF_STORIES = ("/index.json", "/stories.json")
 _STORIES = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{\s*+\"v\"\s*+:\s*+\d{1,9}\s*+,\s*+\"(?:entries|stories)\"\s*+:\s*+\{")
-_PAYLOAD = re.compile(rb"[0-9a-f]{1,3}:(?:\"\$S[\w.]{1,40}\"|I\[)")
+_PAYLOAD = re.compile(rb"[0-9a-f]{0,4}:(?:\"[^\"\\\n]{0,300}\"\n|I\[|HL\[)")
 _OF_IIIF = b"iiif.io/api/image"
 _FEED_SIGN = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
 
@@ -106,7 +106,9 @@ def _signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) ->
         media.startswith(_OFFICE) or ((loose or media in _ZIP) and _OFFICE_SIGN.match(head))
     ):
         return Kind.OFFICE
-    if _PLAYLIST.match(head) and (loose or page or media in _PLAYLISTS or media.startswith(("audio/", "video/"))):
+    if _PLAYLIST.match(head) and (
+        loose or page or media in _PLAYLISTS or media.startswith(("audio/", "video/", "text/vtt"))
+    ):
         return Kind.PLAYLIST
     if media in _PLAYLISTS or media in _LISTS_OR_MEDIA:
         if _MARKUP_SIGN.match(head):
@@ -256,7 +258,7 @@ def _kind_by_name(document: Document) -> Kind:
             return Kind.CSS
         if name.endswith((".js", ".mjs")):
             return Kind.SCRIPT
-        if name.endswith(".json"):
+        if name.endswith((".json", ".gltf")):
             return Kind.JSON
         if name.endswith((".mpd", ".dzi")):
             return Kind.XML

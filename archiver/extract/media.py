@@ -5,6 +5,8 @@ HLS, so everything it names is a requisite: variants, renditions, segments, keys
 current segments. Preload hints and content steering name nothing to fetch. Entries of the older lists are requisites if
 the list was one itself (a page plays it), else links.
 
+A WebVTT file may have pictures as its cues, which a player shows above its timeline: they are requisites.
+
 Of a DASH manifest (MPD, ISO/IEC 23009-1) the segments of every representation are requisites. They come from templates,
 as far as the duration or the timeline bounds them, from lists, or from a representation's single file. If the end is
 not known (a live stream), only what is named now counts. Of several base URLs, which are copies, the first is used. At
@@ -34,6 +36,10 @@ _ADDRESSES = frozenset(("URI", "X-ASSET-URI", "X-ASSET-LIST"))
 _NOT_FETCHED = frozenset(("EXT-X-PRELOAD-HINT", "EXT-X-CONTENT-STEERING"))
 _VARIABLE = re.compile(r"\{\$([a-zA-Z0-9_-]++)\}")
 _FILE = re.compile(r"\s*+(?:file|ref)\d{1,9}\s*+=\s*+(\S.*+)", re.IGNORECASE | re.DOTALL)
+_CUE_PICTURE = re.compile(  # of a timeline: sprite.jpg#xywh=0,0,160,90
+    r"[^\s<>\"'#?]{1,1000}\.(?:avif|gif|jpe?g|png|webp)(?:\?[^\s<>\"'#]{0,500})?(?:#xywh=[\w:.,]{1,100})?",
+    re.IGNORECASE,
+)
 _MOST_VARIABLES = 1000
 _LONGEST_LINE = 1 << 14  # characters of an address after variables are replaced
 
@@ -44,7 +50,11 @@ def read_playlist(document: Document) -> Links:
     written = [line.strip() for line in lines(charset.pieces(document.body, encoding, MOST_BYTES))]
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     found = LinkCollector()
-    if any(line.startswith("#EXT-X-") for line in written):
+    if written and written[0].lstrip("\ufeff").startswith("WEBVTT"):
+        for line in written:
+            if _CUE_PICTURE.fullmatch(line):
+                found.add(line, Hop.REQUISITE, "cue")
+    elif any(line.startswith("#EXT-X-") for line in written):
         for reference, context in _hls_references(written, document.url):
             found.add(reference, Hop.REQUISITE, context)
     else:

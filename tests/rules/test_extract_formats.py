@@ -223,3 +223,13 @@ def test_nothing_raises(sample: bytes, media_type: str, hop: Hop, noise: bytes, 
     start = data.draw(st.integers(0, len(sample)))
     body = sample[:start] + noise + sample[data.draw(st.integers(start, len(sample))) :]
     assert all(link.url.startswith("http") for link in links(Document(PAGE, media_type, None, body, hop)).links)
+
+
+def test_pictures_in_the_cues_of_a_video() -> None:
+    text = "WEBVTT\n\n1\n00:00.000 --> 00:05.000\ns 1.png#xywh=0,0,9,9\n"
+    text += "\n00:05.000 --> 00:09.000\n../s.jpg?v=1#xywh=9,0,9,9\n"
+    text += "\n00:09.000 --> 00:10.000\nHello\nLook at a.png\nb.webp\n"
+    expected = [("/s.jpg?v=1", E), ("/d/b.webp", E)]
+    for media_type in ("text/vtt", "text/plain", "application/octet-stream"):
+        assert found(text, media_type) == expected
+    assert found("Notes\n\na.png\n", "text/vtt") == []

@@ -559,7 +559,11 @@ def test_a_payload_of_next_16_names_its_tree(at: str, own: str, tree: str) -> No
             {"__next.posts.$d$slug.__PAGE__"},
         ),
         (['"s":"(shop)","c":"$Q2"', '"s":"__PAGE__"'], {"__next.!KHNob3Ap.__PAGE__"}),
-        (['"s":"a","c":"$Q2"}],["modal",{"s":"b"', '"s":"__PAGE__"'], set()),
+        (
+            ['"s":"a","c":"$Q2"}],["modal",{"s":"__DEFAULT__"', '"s":"__PAGE__"'],
+            {"__next.a.__PAGE__", "__next.@modal.__DEFAULT__"},
+        ),
+        (['"s":"a","c":"$Q1"', '"s":"__PAGE__"'], set()),
         ([], set()),
     ],
 )
@@ -568,6 +572,14 @@ def test_the_tree_of_next_16(rows: list[str], expected: set[str]) -> None:
     text = "\n".join([':HL["/_next/1.css","style"]', *reversed(lines), '0:{"b":"x","t":{"t":{"s":"","c":"$Q1"}}}'])
     found = named(text, "/d/__next._tree.txt", "text/plain", Hop.SPECULATIVE)
     assert found == {f"/d/{name}.txt X" for name in expected}
+
+
+@pytest.mark.parametrize(
+    "row", ['1:"/b/_next/static/chunks/1.js"', ':HL["/b/_next/1.css","style"]', '0:I[2619,["1"],""]']
+)
+def test_a_payload_of_next_may_begin_with_another_row(row: str) -> None:
+    text = row + "\n" + PAYLOAD.replace("OWN", '"","d","e"')
+    assert "/b/d/e.txt X" in named(text, "/b/d/e.txt", "text/plain", Hop.SPECULATIVE)
 
 
 def test_other_texts_are_no_payloads() -> None:
@@ -601,3 +613,18 @@ def test_the_slices_of_gatsby() -> None:
     data = '{"path":"/","staticQueryHashes":[],"slicesMap":{"foot":"foot--main","head":"head","x":"../y"}}'
     expected = {"/g/slice-data/foot--main.json E", "/g/slice-data/head.json E"}
     assert named(data, "/g/page-data/index/page-data.json", "application/json", Hop.REQUISITE) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ('<html q:container=paused q:base="/b/"><p on:click="q-1.js#s_a[0]">', {"/b/q-1.js E"}),
+        ('<html q:container="paused" q:base="/b"><p q-e:click="x/c.mjs#s">', {"/b/x/c.mjs E"}),
+        (r'<html q:container q:base="/b/"><script type="qwik/json">{"o":["\u0002q-1.js#s"]}</script>', {"/b/q-1.js E"}),
+        ('<html q:container q:base="/b/"><a q:link href="#">', {"/d/e/q-data.json?x=1 X"}),
+        ('<html q:container><a href="#" on:click="q-1.js#s">', set()),
+        ('<html q:base="/b/"><a href="#" on:click="q-1.js#s">', set()),
+    ],
+)
+def test_the_chunks_and_data_of_qwik(page: str, expected: set[str]) -> None:
+    assert named(page, "/d/e?x=1") == expected

@@ -380,3 +380,17 @@ def test_a_long_tag_in_a_deep_page_is_read() -> None:
     page = f"{'<div>' * 3000}<a href=/before>x</a>{image}<a href=/end>x</a>"
     found = links(Document("http://e.org/", "text/html", "utf-8", page.encode())).links
     assert [link.url.removeprefix("http://e.org") for link in found] == ["/before", "/real.png", "/after", "/end"]
+
+
+def test_modules_below_a_folder_of_an_import_map() -> None:
+    page = (
+        '<script type="importmap">{"imports": {"a/": "./js/", "a/b/": "/b/", "c/": 1, "d": "/d.js"}}</script>'
+        '<script type="module">import x from "a/x.js"; import "a/b/y.mjs"; export {z} from "e/z.js"; '
+        'import("a/b/w")</script>'
+    )
+    found = links(Document("http://h/p/q.html", "text/html", None, page.encode())).links
+    assert {link.url for link in found} >= {"http://h/p/js/x.js", "http://h/b/y.mjs", "http://h/b/w"}
+    assert not [link for link in found if "e/z" in link.url or "/a/" in link.url]
+    for broken in ('{"imports": []}', "{", '{"imports": {"a/": {}}}', "[" * 50_000):
+        page = f'<script type=importmap>{broken}</script><script type=module>import "a/x.js"</script>'
+        assert links(Document("http://h/", "text/html", None, page.encode())).links == ()

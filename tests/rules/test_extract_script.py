@@ -55,6 +55,8 @@ SURE = [
     ('importScripts("sw-lib.js", "/k.js")', "import", "sw-lib.js /k.js"),
     ('new URL("img/l.png",import.meta.url)', "url", "img/l.png"),
     ('new Worker(new URL("m.js", "" + import.meta.url),{type:"module"})', "url", "m.js"),
+    ('fetch(new URL("./part.html", import.meta.url)); new URL("d.txt",import.meta.url)', "url", "./part.html d.txt"),
+    ('import.meta.resolve("./a.css"); import.meta . resolve( "../b.png")', "import", "./a.css ../b.png"),
     ('new URL("/m.js", location); new URL("/n.json", window.location.origin)', "string", "/m.js /n.json"),
     ('x="/sw.js?v=" + encodeURIComponent(v)', "string", "/sw.js"),
     ("fetch('/a.json?'+q); y = '/b.png?x=1&v=' + c + '&d'", "string", "/a.json /b.png"),
@@ -501,6 +503,52 @@ def test_addresses_in_the_data_of_a_page(kind: str) -> None:
 @pytest.mark.parametrize(("text", "expected"), PAGES, ids=[row[0][:40] for row in PAGES])
 def test_pages_that_a_script_lists(text: str, expected: str) -> None:
     assert [reference for reference, kind in javascript.references(text) if kind == javascript.PAGE] == expected.split()
+
+
+def test_the_tokens_of_an_editors_language_are_no_pages() -> None:
+    text = (
+        'c={tokenPostfix:".php",tokenizer:{root:[[/<!--/,"comment.html","@c"],[/a/,["tag.html","number.hex.php"]]]}};'
+    )
+    assert named(text) == []
+    assert named(f'{text} [{{url: "a.html"}}, {{url: "b/c.html"}}]') == ["a.html", "b/c.html"]
+    assert named(text.replace("tokenPostfix", "x")) == ["comment.html", "tag.html", "number.hex.php"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'Tileset.fromUrl("t/tileset.json"); new Map({style: "s/style.json"}); ePub("a.epub")',
+            "t/tileset.json s/style.json a.epub",
+        ),
+        ('require(["a/b.js"]); x("c/d.css"); y("e/@f"); z("data.json")', ""),
+    ],
+)
+def test_data_in_a_folder_that_a_script_of_the_page_names(text: str, expected: str) -> None:
+    assert named(text, inline=True) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "media_type", "expected"),
+    [
+        (
+            '{"asset":{"version":"2.0"},"buffers":[{"uri":"a.bin"}],"images":[{"uri":"t/b c.png"},{"uri":"data:,x"}]}',
+            "model/gltf+json",
+            {"/js/a.bin", "/js/t/b%20c.png"},
+        ),
+        ('{"buffers": [{"uri" : "a.bin"}]}', "text/plain", {"/js/a.bin"}),
+        ('{"buffers": [{"uri" : "a.bin"}]}', "application/octet-stream", {"/js/a.bin"}),
+    ],
+)
+def test_the_parts_of_a_model_are_in_its_folder(text: str, media_type: str, expected: set[str]) -> None:
+    document = Document("http://host.test/js/m.gltf", media_type, None, text.encode(), Hop.SPECULATIVE, PAGE)
+    assert {link.url.removeprefix("http://host.test") for link in links(document).links} == expected
+
+
+def test_the_parts_of_tiles_of_a_landscape() -> None:
+    text = '{"geometricError":9,"root":{"content":{"uri":"0.b3dm"},"children":[{"content":{"url":"c/1.json"}}]}}'
+    data = found(text, "application/json", at="http://host.test/t/tileset.json")
+    assert data == ["http://host.test/t/0.b3dm script/loader", "http://host.test/t/c/1.json script/loader"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from archiver.extract.html import markup
 from archiver.extract.html.elements import NAMES, Elements
 from archiver.extract.html.tables import Attributes
 from archiver.extract.references import MOST_LINKS, REFRESH, USELESS, References, UrlJoiner, base_of
-from archiver.extract.script import generators, javascript
+from archiver.extract.script import generators, javascript, whole_page
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
@@ -80,7 +80,7 @@ def read_html(document: Document) -> Links:
             base = base_of(address, elements.base)
             if misread:
                 elements.found.add_as_utf8(encoding)
-            _add_of_page(elements, address)
+            _add_of_page(elements, source, address)
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
@@ -102,12 +102,14 @@ def read_html(document: Document) -> Links:
     return Links(kept, encoding, "; ".join(notes), nofollow, icon, referrer_policy=policy)
 
 
-def _add_of_page(elements: Elements, address: str) -> None:
-    """Add the data that scripts of the page load, which need all its references or its address."""
+def _add_of_page(elements: Elements, source: str, address: str) -> None:
+    """Add the data that scripts of the page *source* load, which need all its references or its address."""
     if elements.tables:
         text = "\n".join(elements.tables[:_MOST_TABLES])
         for reference in list(generators.of_page(text, elements.found.references, address)):
             elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
+    for reference, hop in whole_page.references(source, address):
+        elements.found.add(reference, hop, generators.LOADED)
     if "/viewer.html?" in address and (shown := _SHOWN.search(address)):
         elements.found.add(unquote(shown[1]), Hop.REQUISITE, "viewer/file")
 

@@ -29,7 +29,7 @@ from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 16 << 20
 MOST_FOLDERS = 8  # of a relative path in data that is compared with whole URLs
-_OF_ITS_FOLDER = "/doc-index.json"  # Haddock's index, whose script joins each name to the folder of the index
+_OF_ITS_FOLDER = ("/doc-index.json", ".gltf")  # an index of Haddock and a 3D model name files beside themselves
 
 
 def read_script(document: Document) -> Links:

@@ -144,9 +144,8 @@ _MOST_LINKS = 2000
 TREE = "/__next._tree.txt"
 _IN_PARTS = '"t":{"t":{"s":'  # in payloads from Next.js 16 on
 _LAYOUTS = re.compile(r"^([0-9a-f]{1,4}):(\[\[[^\n]{0,2000})$", re.MULTILINE)
-_LAYOUT = re.compile(
-    r"\[\[\"children\",\{\"s\":(?:\"([^\"\\]{1,200})\"|\{\"n\":\"([^\"\\]{1,200})\",\"t\":\"([a-z]{1,2})\")[^\n]*\]\]\Z"
-)
+_FIRST_LAYOUTS = re.compile(r"\"s\":\"\",[^{}]{0,100}?\"c\":\"\$Q([0-9a-f]{1,4})\"")
+_REFERENCE = re.compile(r"\$Q([0-9a-f]{1,4})")  # to another row
 _MOST_LAYOUTS = 50
 _SAFE = re.compile(r"[A-Za-z0-9_@-]+", re.ASCII)
 _TRIED = 2  # links tried in both forms
@@ -164,18 +163,42 @@ def own_payload(script: str, page: str) -> str:
 
 
 def part_payload(tree: str) -> Iterator[str]:
-    """Yield the payload of the page in this *tree* of layouts, which Next.js 16 loads apart from those of the layouts.
+    """Yield the payloads of the pages in this *tree* of layouts: Next.js 16 loads them apart from those of the layouts.
 
-    Each row is one layout. If a layout shows several pages at once, nothing is named.
+    Each row holds the layouts inside another one: that of the page, and those in slots beside it (`@modal`).
     """
-    names = list[str]()
-    for row in sorted(islice(_LAYOUTS.finditer(tree), _MOST_LAYOUTS), key=lambda row: int(row[1], 16)):
-        layout = _LAYOUT.match(row[2])
-        if layout is None or row[2].count('"s":') > 1 + bool(layout[2]):
-            return
-        names.append(_safe(layout[1]) if layout[1] else f"${layout[3]}${_safe(layout[2])}")
-    if names:
-        yield f"__next.{'.'.join(names)}.txt"
+    rows = {int(row[1], 16): row[2] for row in islice(_LAYOUTS.finditer(tree), _MOST_LAYOUTS)}
+    first = _FIRST_LAYOUTS.search(tree)
+    waiting = [("__next", int(first[1], 16))] if first else []
+    while waiting:
+        outer, number = waiting.pop()
+        for slot, layout in _layouts(rows.pop(number, "")):
+            name = f"{outer}.{slot}{_part(layout.get('s'))}"
+            inner = layout.get("c")
+            if inner is None:
+                yield f"{name}.txt"
+            elif isinstance(inner, str) and (reference := _REFERENCE.fullmatch(inner)):
+                waiting.append((name, int(reference[1], 16)))
+
+
+def _layouts(row: str) -> list[tuple[str, dict[str, object]]]:
+    """Return each layout in the *row* of a tree, and what stands before its name."""
+    try:
+        found = json.loads(row) if row else []
+    except (ValueError, RecursionError):
+        return []
+    return [
+        ("" if pair[0] == "children" else f"@{_safe(pair[0])}.", pair[1])
+        for pair in found
+        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)
+    ]
+
+
+def _part(segment: object) -> str:
+    """Return the name of the *segment* of a path in a file name: a text, or the name and type of a parameter."""
+    if isinstance(segment, dict):
+        return f"${segment.get('t')}${_safe(str(segment.get('n')))}"
+    return _safe(str(segment))
 
 
 def _safe(name: str) -> str:

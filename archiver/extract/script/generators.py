@@ -228,6 +228,8 @@ _BASE_PATH = r"[\"'](/[\w./~-]{1,200})[\"']"
 _ROUTER_BASE = re.compile(rf"\bbasename\s?:\s?{_BASE_PATH}|\bhistory\s?:\s?[\w$.]{{1,40}}\(\s?{_BASE_PATH}\s?\)")
 _MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
 _OF_MATERIAL = ("search/search_index.json", "search.json")
+_MODEL_PART = re.compile(r"\"ur[il]\"\s{0,4}:\s{0,4}\"(?!data:)([^\"\\<>]{1,500})\"")
+_OF_RSPRESS = re.compile(r"\"([\w.-]{0,40})###([\w-]{0,20})\"\s?:\s?\"([0-9a-f]{6,20})\"")  # version, language, hash
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
 
 
@@ -253,6 +255,8 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     yield from _searches(head)
     yield from _gitbook(head, address)
     yield from _books(text, head, address)
+    yield from ((name, Hop.REQUISITE, LOADED) for name in _of_model(text, head, address))
+    yield from ((name, Hop.SPECULATIVE, LOADED) for name in _rspress(text, url.path(address)))
 
 
 def own_base(body: bytes, address: str) -> str:
@@ -331,6 +335,21 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
         yield "pagefind-entry.json", Hop.REQUISITE, LOADED
         if "pagefind-worker.js" in head:
             yield "pagefind-worker.js", Hop.REQUISITE, LOADED
+
+
+def _of_model(text: str, head: str, address: str) -> Iterator[str]:
+    """Yield the parts of a 3D model in glTF, and those of a set of 3D Tiles."""
+    if address.endswith(".gltf") or '"geometricError"' in head:
+        yield from (found[1] for found in itertools.islice(_MODEL_PART.finditer(text), MOST_TREE_PARTS))
+
+
+def _rspress(text: str, path: str) -> Iterator[str]:
+    """Yield the search index of each version and language in Rspress' table of hashes, in the folder of all files."""
+    root, static, _ = path.rpartition("/static/")
+    table = _OF_RSPRESS.findall(text) if static and "###" in text else []
+    for version, language, hashed in table[:MOST_TREE_PARTS]:
+        named = (f".{version.replace('.', '_', 1)}" if version else "") + (f".{language}" if language else "")
+        yield f"{root}/static/search_index{named}.{hashed}.json"
 
 
 def _doxygen_search(text: str) -> Iterator[str]:

@@ -34,8 +34,28 @@ _PROGRAMS = SCRIPT_TYPES | {"", "module", "javascript"}  # type attributes of sc
 _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
 _LOADED = _FILES | frozenset(  # data that is a file of the site only where a script surely loads it
-    ("arrow", "bin", "glsl", "gpx", "hdr", "mtl", "obj", "parquet", "ply", "stl", "tsv", "txt", "usdz", "yaml", "yml")
+    (
+        "arrow",
+        "bin",
+        "epub",
+        "fbx",
+        "glsl",
+        "gpx",
+        "hdr",
+        "mtl",
+        "obj",
+        "parquet",
+        "ply",
+        "stl",
+        "tsv",
+        "txt",
+        "usdz",
+        "yaml",
+        "yml",
+    )
 )
+_BESIDE = _LOADED | PAGE_ENDINGS  # what a module may have beside itself
+_NOT_OF_PAGE = frozenset(("cjs", "css", "js", "mjs"))  # may be names of modules, also in a script of the page
 _PICTURES = frozenset(("apng", "avif", "bmp", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"))
 _FROM_ROOT = re.compile(r".(?:\\?/|https?:(?:\\?/){2})[\w~]")
 _ENDING = re.compile(rf"\.(?:{'|'.join(sorted(_LOADED | PAGE_ENDINGS))})(?![\w.-])", re.IGNORECASE)
@@ -58,7 +78,7 @@ _SHAPE = compiled(
 )
 _MAP = re.compile(r"//[#@][ \t]sourceMappingURL=([^\s'\"]{1,1000})\s*\Z")
 
-_IMPORT = re.compile(r"(?:\A|[^\w$.])(?:import\s*\(|import|from)\Z")
+_IMPORT = re.compile(r"(?:\A|[^\w$.])(?:import\s*(?:\.\s*meta\s*\.\s*resolve\s*)?\(|import|from)\Z")
 _IMPORT_SCRIPTS = re.compile(r"(?:\A|[^\w$])importScripts\s*\(\Z")
 _NEW_URL = re.compile(r"(?:\A|[^\w$.])new\s+URL\s*\(\Z")
 _OF_PAGE = re.compile(  # the second argument of new URL(): what is below the root is there for each of them
@@ -71,7 +91,7 @@ _ASSIGNED = re.compile(
     r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"']GET[\"']\s*,"
     r"|(?:\.load|(?:\A|[^\w$])(?:fetch|load)[A-Z])\w{0,30}\s*\(|(?:\A|[^\w$.])[\"']?(?:url|href|src)[\"']?\s*:"
     r"|Src[\"']?\s*[:=]\s*\{\s*value\s*:"  # an option of PDF.js with its default
-    rf"|{strings.REQUESTS}|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
+    rf"|{strings.REQUESTS}|(?:\$|jQuery|axios)\.get\s*\(|(?:\A|[^\w$.])ePub\s*\(|\.from(?:Url|URL)\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
     r"|(?:\A|[^\w$.])(?:const|let|var)\s+[\w$]{0,30}(?:[uU]rl|URL|[sS]rc|[hH]ref)\s*=)\Z"
 )
 # A string that is compared, searched for or joined is no URL, or only a part of one.
@@ -132,7 +152,7 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
             pages.add(value, before.rstrip(), after.lstrip(" \t"))
     yield from ((address, STRING) for address in pages.addresses)
     yield from ((address, WHOLE_URL) for address in pages.whole)
-    yield from ((page, PAGE) for page in pages.selected())
+    yield from ((page, PAGE) for page in pages.selected(text))
     if source_map and not inline and not source_map.startswith("data:"):
         yield source_map, SOURCE_MAP
 
@@ -245,11 +265,11 @@ def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
     """True if *value*, with this *use*, is certainly the URL of a file."""
     match use:
         case _Use.MODULE:  # a bare name is resolved by the import map, if any
-            return _is_file(value, _SCRIPTS, relative=value.startswith("."))
+            return _is_file(value, _FILES, relative=value.startswith("."))
         case _Use.SCRIPTS:
             return _is_file(value, _SCRIPTS, relative=True)
         case _Use.URL:
-            return _is_file(value, _FILES, relative=True)
+            return _is_file(value, _BESIDE, relative=True)
         case _Use.ASSIGNED:
             return _is_file(value, _LOADED, relative=(inline or near) and not value.startswith("@"))
     if _is_file(value, _FILES, relative=False):
@@ -257,7 +277,7 @@ def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
     if _NAME_ONLY.match(value):
         return False
     if "/" in value:
-        return (inline or near) and _is_file(value, _FILES - _SCRIPTS, relative=True)
+        return (inline or near) and _is_file(value, _FILES - (_NOT_OF_PAGE if inline else _SCRIPTS), relative=True)
     return inline and _is_file(value, _PICTURES, relative=True)
 
 

@@ -225,6 +225,7 @@ _WANTED = re.compile(
 )
 # f("../doc/", "part", "a.html"): the function puts the path together
 _IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w./-]+\2\s*,\Z")
+_NAMES_TOKENS = "tokenPostfix:"  # a language of Monaco, an editor, which names parts of speech: "comment.html"
 _STANDS_WHOLE = frozenset(",]});:\n")
 
 
@@ -281,11 +282,12 @@ class ListedPages:
         elif _is_listed(before, after):
             self._paths[value] = None
 
-    def selected(self) -> Iterator[str]:
-        """Yield the pages."""
+    def selected(self, text: str) -> Iterator[str]:
+        """Yield the pages that the document *text* lists."""
         yield from self._sure
-        if len(self._rest) >= COMPANY or (self._rest and self._sure):
-            yield from (value for value in self._rest if value not in self._sure)
+        rest = {value: None for value in self._rest if "/" in value} if _NAMES_TOKENS in text else self._rest
+        if len(rest) >= COMPANY or (rest and self._sure):
+            yield from (value for value in rest if value not in self._sure)
         yield from self._paths if len(self._paths) >= MORE_COMPANY else self._routes
 
 
