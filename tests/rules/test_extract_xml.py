@@ -96,7 +96,7 @@ FEEDS = {
             "<rss xmlns:podcast='https://podcastindex.org/namespace/1.0' xmlns:psc='http://podlove.org/simple-chapters'>"
             "<channel><item><podcast:transcript url='../t.vtt' type='text/vtt'/><podcast:chapters url='/c.json'/>"
             "<podcast:alternateEnclosure><podcast:source uri='/a.m4a'/></podcast:alternateEnclosure>"
-            "<podcast:person img='/p.jpg' href='https://e.org/p'>P</podcast:person>"
+            "<podcast:person img='/p.jpg' href='http://e.org/p'>P</podcast:person>"
             "<psc:chapters><psc:chapter start='0' href='/ch' image='/ch.jpg'/></psc:chapters></item></channel></rss>"
         ),
         [("/t.vtt", L), ("/c.json", L), ("/a.m4a", L), ("/p.jpg", E), ("/p", L), ("/ch", L), ("/ch.jpg", E)],
