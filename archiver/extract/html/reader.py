@@ -108,7 +108,8 @@ def _add_of_page(elements: Elements, source: str, address: str) -> None:
         text = "\n".join(elements.tables[:_MOST_TABLES])
         for reference in list(generators.of_page(text, elements.found.references, address)):
             elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
-    for reference, hop in whole_page.references(source, address):
+    marked = any(mark in source for mark in whole_page.MARKS)  # few pages are
+    for reference, hop in whole_page.references(source, address) if marked else ():
         elements.found.add(reference, hop, generators.LOADED)
     if "/viewer.html?" in address and (shown := _SHOWN.search(address)):
         elements.found.add(unquote(shown[1]), Hop.REQUISITE, "viewer/file")

@@ -16,7 +16,7 @@ from archiver import url
 from archiver.config.expressions import compiled
 from archiver.model import Hop
 
-_QWIK, _IMPORT_MAP = "q:container", "importmap"
+MARKS = _QWIK, _IMPORT_MAP = "q:container", "importmap"
 _MOST_CHUNKS = 2000  # of one page
 _BASE = compiled(r"\sq:base=\"([^\"<>\s]{1,300})\"")
 _CHUNK = compiled(
