@@ -11,6 +11,7 @@ from archiver.http.chunked import Dechunker
 from archiver.http.head import (
     BODYLESS,
     LARGE_HEAD,
+    LARGE_LENGTH,
     BodyLength,
     head_end,
     leading_blank,
@@ -152,7 +153,7 @@ class Framer:
             self._dechunker = Dechunker()
         else:
             self._left = length.size
-            if length.faults:
+            if length.faults and length.faults != (LARGE_LENGTH,):
                 self.truncated = Truncation.UNSPECIFIED  # the end of this message is unknown
         if framing.status == 101:
             self.upgraded = bool(self._upgrade) and (framing.first("upgrade") or "").strip().lower() == self._upgrade

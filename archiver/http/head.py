@@ -30,6 +30,7 @@ _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
 _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
+LARGE_LENGTH = "large-content-length"  # fault word for 2^63 and more: as in browsers, the body ends with the connection
 _USUAL_LENGTH = 18  # digits of a body's length that fits in 63 bits
 
 Field = tuple[str, str]
@@ -204,7 +205,9 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
     if stated or not _LENGTH.fullmatch(only):
         return BodyLength(None, chunked=False, faults=("content-length",))
     size = int(only)
-    return BodyLength(size if size < 1 << 63 else None, chunked=False)
+    if size >= 1 << 63:
+        return BodyLength(None, chunked=False, faults=(LARGE_LENGTH,))
+    return BodyLength(size, chunked=False)
 
 
 def content_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ SAMPLES: dict[str, Sample] = {
         truncated=Truncation.UNSPECIFIED,
     ),
     "short": until_close(HEAD + b"Content-Length: 3\r\n\r\nhi", b"hi", truncated=Truncation.DISCONNECT),
-    "size beyond all": until_close(HEAD + b"Content-Length: %d\r\n\r\nhi" % 10**40, b"hi"),
+    "size beyond all": until_close(HEAD + b"Content-Length: %d\r\n\r\nhi" % 10**40, b"hi", "large-content-length"),
     "chunks cut": until_close(CHUNKED + b"2\r\nhi\r\n5\r\nth", b"hith", truncated=Truncation.DISCONNECT),
     "chunks without the last": until_close(CHUNKED + b"2\r\nhi\r\n", b"hi", truncated=Truncation.DISCONNECT),
     "not one line of chunks": until_close(CHUNKED + b"<p>hi", b"<p>hi", truncated=Truncation.DISCONNECT),
