@@ -7,7 +7,7 @@ bounded, and each query reads a table once.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -40,10 +40,6 @@ BEGIN = "INSERT INTO runs (started) VALUES (?)"
 RELEASE = "UPDATE hosts SET paused = 0 WHERE paused = 1"
 END = "UPDATE runs SET ended = ?, exit_code = ?, reason = ? WHERE id = (SELECT max(id) FROM runs)"
 _OF_RULES = "(SELECT count(*) FROM urls WHERE priority < 0 AND state = '{}')"  # rows of robots.txt, by their index
-MOST_MOVES = 20  # redirects in a row that are followed from a seed
-_MOVED = "redirects to "  # in the note on a URL; its target follows, up to a space
-_AFTER = f"substr(urls.note, instr(urls.note, '{_MOVED}') + {len(_MOVED)})"
-TARGET = f"substr({_AFTER}, 1, instr({_AFTER} || ' ', ' ') - 1)"
 COUNTS = f"""
 SELECT coalesce(sum(waiting), 0), coalesce(sum(archived), 0) - {_OF_RULES.format("archived")},
        coalesce(sum(failed), 0) - {_OF_RULES.format("failed")},
@@ -86,6 +82,7 @@ def last(db: Reader) -> RunRow | None:
 
 
 EXAMPLES = 3
+MOST_MOVES = 20  # redirects in a row that are followed from a seed
 MOST_HOSTS = 1000  # that refuse us
 MOST_SEEDS = 1000  # checked for pages that only scripts fill
 FEW_PAGES = 5  # a crawl of a whole site has mostly more
@@ -122,11 +119,12 @@ FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
 _MOVED_SEEDS = """
-SELECT urls.id, urls.url, note FROM seeds CROSS JOIN urls ON urls.id = seeds.url
-WHERE urls.state = 'archived' AND urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY position
+SELECT urls.id, urls.url, status, note FROM seeds CROSS JOIN urls ON urls.id = seeds.url
+WHERE urls.state = 'archived' AND urls.status BETWEEN 300 AND 399 ORDER BY position
 """
 _MOVED_TO = "SELECT url, state, status, failure, note FROM urls WHERE url = ?"
-_NOTED_TARGET = re.compile(rf"{_MOVED}(\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
+_REVISITS = "SELECT 1 FROM captures WHERE url = ? AND revisit <> '' LIMIT 1"
+_NOTED_TARGET = re.compile(r"redirects to (\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
 _LINKED = f"""
 SELECT seed FROM (
     SELECT {SEED_OF} AS seed, coalesce(sum(urls) FILTER (WHERE {KIND_OF} = 1 AND {HAS_PATH}), 0) AS pages,
@@ -305,24 +303,28 @@ def missing(db: Reader) -> Examples:
     return Examples(count, tuple(first))
 
 
-def lost_redirects(db: Reader) -> dict[int, tuple[str, str]]:
-    """Return where the redirects of seeds end that lead to nothing usable, and why not, by the row of the seed."""
-    ends = ((row, _lost(db, address, note)) for row, address, note in db.execute(_MOVED_SEEDS).fetchall())
+def lost_redirects(db: Reader, followed: Mapping[int, int]) -> dict[int, tuple[str, str]]:
+    """Return where the redirects of seeds end that lead to nothing usable, and why; *followed*: the URLs of each."""
+    seeds = db.execute(_MOVED_SEEDS).fetchall()
+    ends = ((row, _lost(db, (row, *answer), followed.get(row, 0))) for row, *answer in seeds)
     return {row: end for row, end in ends if end is not None}
 
 
-def _lost(db: Reader, address: str, note: str) -> tuple[str, str] | None:
-    """Return where the redirects from *address* end, and why that is not usable; None if it is, or may become so."""
-    for _ in range(MOST_MOVES):
+def _lost(db: Reader, seed: tuple[int, str, int, str], followed: int) -> tuple[str, str] | None:
+    """Return where the redirects of a *seed* end, and why that is not usable; None if it is, or may become so."""
+    row, address, status, note = seed
+    if status == 304:
+        return None if db.execute(_REVISITS, (row,)).fetchone() else (address, "status 304 without a stored version")
+    for moves in range(MOST_MOVES):
         if "redirect loop" in note:
             return address, "a redirect loop"
         named = _NOTED_TARGET.search(note)
-        if named is None:  # browsers show the body of such a response
-            return None
-        row = db.execute(_MOVED_TO, (named[1],)).fetchone()
-        if row is None:
+        if named is None:  # browsers show the body of such a response, which may have links
+            return (address, f"status {status} without a usable Location") if followed <= moves else None
+        found = db.execute(_MOVED_TO, (named[1],)).fetchone()
+        if found is None:
             return named[1], named[2] or "it was not requested"
-        address, state, status, failure, note = row
+        address, state, status, failure, note = found
         if state in {"waiting", "held"} or (state == "archived" and (200 <= status < 300 or status in {0, 304})):
             return None
         if state != "archived" or status >= ERRORS:

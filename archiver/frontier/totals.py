@@ -297,7 +297,7 @@ def seeds(db: Reader) -> list[SeedAccount]:
     count_urls(db)
     followed = dict(db.execute(_FOLLOWED))
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
-    lost, no = lost_redirects(db), ("", "")
+    lost, no = lost_redirects(db, followed), ("", "")
     rows = db.execute(
         "SELECT urls.id, urls.url, state, status, failure, note "
         "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"

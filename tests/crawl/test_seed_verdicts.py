@@ -50,6 +50,44 @@ def test_a_seed_that_redirects_to_what_robots_txt_forbids_gets_a_command_that_fe
     assert again in ran.stderr
 
 
+NOWHERE: dict[str, str] = {
+    "no Location": "302 Found",
+    "an empty one": "302 Found\r\nLocation: ",
+    "a mail address": "301 Moved Permanently\r\nLocation: mailto:a@example.org",
+    "no address": "307 Temporary Redirect\r\nLocation: http://[::1",
+    "a file": "303 See Other\r\nLocation: file:///etc/passwd",
+    "use proxy": "305 Use Proxy",
+}
+
+
+@pytest.mark.parametrize("line", NOWHERE.values(), ids=NOWHERE)
+@pytest.mark.parametrize("moved", [False, True], ids=["at once", "after a redirect"])
+def test_a_seed_that_redirects_nowhere_has_failed(tmp_path: Path, line: str, *, moved: bool) -> None:
+    answer = keep(message(line, b"<p>moved", content_type="text/html"))
+    with RawServer({"/": redirect("/on") if moved else answer, "/on": answer}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+    did = f"redirects to {server.url('/on')}:" if moved else "returned"
+    assert f"{server.url()} {did} status {line[:3]} without a usable Location" in " ".join(ran.stderr.split())
+    assert ran.returncode == ExitCode.DONE  # documented: any 3xx is an answer
+    assert archiver("resume", "o", "--strict", cwd=tmp_path).returncode == ExitCode.TROUBLE
+
+
+def test_a_seed_that_lets_the_reader_choose_has_not_failed(tmp_path: Path) -> None:
+    """Browsers show the body of a response 3xx without Location, and its links are followed."""
+    choice = keep(message("300 Multiple Choices", page("Choose", ["/a"]).encode(), content_type="text/html"))
+    with RawServer({"/": choice, "/a": ok("a")}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        assert "/a" in server.log.targets()
+    assert "Location" not in ran.stderr
+
+
+def test_an_answer_304_to_a_first_request_is_named(tmp_path: Path) -> None:
+    """Nothing is stored that it could confirm."""
+    with RawServer({"/": keep(b"HTTP/1.1 304 Not Modified\r\n\r\n")}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+    assert "returned status 304 without a stored version" in " ".join(ran.stderr.split())
+
+
 STATUSES = ["401 Unauthorized", "403 Forbidden", "404 Not Found", "410 Gone", "500 Oops", "503 Service Unavailable"]
 SITE: dict[str, Route] = {
     "/a": ok(page("A", ["/b", "/dead"])),

@@ -86,6 +86,8 @@ def seed_problem(seed: SeedAccount) -> str:
         return f"is excluded: {_why(seed)}"
     if seed.refused:
         return f"redirects out of scope, to {printable(seed.refused)} ({printable(seed.rule)})"
+    if seed.lost == seed.url and seed.why.startswith("status "):
+        return f"returned {seed.why}"
     if seed.lost:
         return f"redirects to {printable(seed.lost)}: {printable(seed.why)}"
     if seed.state == "archived" and seed.note.endswith(OUTSIDE):
