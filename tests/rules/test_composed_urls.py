@@ -48,6 +48,13 @@ MINIFIED = [
     ('["a","b"].map(a=>[1,2].map(b=>{h+=`<a href="/${a}/${b}">`}))', "/a/1 /a/2 /b/1 /b/2"),
     ("['A B','Ä'].map(t=>`<a href='/t/${encodeURIComponent(t)}'>`)", "/t/A%20B /t/%C3%84"),
     ("['News','Sport'].map(t=>`<a href='/${t.toLowerCase()}/'>`)", "/news/ /sport/"),
+    ("const n=['a','b'];n.filter(e=>e.includes(q)).map(e=>{h+=`<a href='/t/${e}'>`})", "/t/a /t/b"),
+    ("['a','b'].filter(function(e){return e!=q}).forEach(e=>{x.href='/t/'+e})", "/t/a /t/b"),
+    (f"{OBJECTS}.filter((e)=>!e.draft).map(e=>{{x.href='/s/'+e.slug}})", "/s/one /s/two"),
+    ("const n=['a'],o=['b','c'];[...n,...o].map(e=>{h+=`<a href='/t/${e}'>`})", "/t/a /t/b /t/c"),
+    ("const n=['b'];for(const e of['a',...n,'c'])x.href='/t/'+e", "/t/a /t/b /t/c"),
+    ("const l=navigator.language||'en';['a','b'].map(e=>{x.href='/'+l+'/'+e})", "/en/a /en/b"),
+    ("const l=q.get('l')??'en';['a','b'].map(e=>{x.href='/'+l+'/'+e})", "/en/a /en/b"),
     # Keys of an object
     ('Object.keys({a:1,"b-c":2}).map(k=>`<a href="/k/${k}">`)', "/k/a /k/b-c"),
     ('const n={a:"A",b:{c:[1,2],d:3}};for(const o in n)h+=`<a href="/k/${o}/">${n[o]}</a>`', "/k/a/ /k/b/"),
@@ -66,6 +73,9 @@ MINIFIED = [
     ("for(let r=0;r<=20;r+=10)h+=`<a href='/list?from=${r}'>`", "/list?from=0 /list?from=10 /list?from=20"),
     ("var i=1; while (i <= 2) { x.href = '/w/' + i; i++; }", "/w/1 /w/2"),
     ("for(var r=0;r<2;)r++,h+='<a href=\"/w/'+r+'\">';", "/w/1 /w/2"),
+    ("let i=1;do{x.href='/w/'+i;i++}while(i<3);", "/w/1 /w/2"),
+    ("var r=0;do{r++,h+='<a href=\"/w/'+r+'\">'}while(r<2)", "/w/1 /w/2"),
+    ("let i=1; do { x.href = '/w/' + i; i += 2; } while (i <= 5);", "/w/1 /w/3 /w/5"),
     ("for(let r=9;r<11;r++)h+='<a href=\"/z/'+String(r).padStart(2,\"0\")+'\">'", "/z/09 /z/10"),
     ("for(let r=9;r<11;r++)h+=`<a href='/z/${r.toString().padStart(3,'0')}'>`", "/z/009 /z/010"),
     ("for(let r=9;r<11;r++)x.src='z/'+('0'+r).slice(-2)+'.png'", "z/09.png z/10.png"),
@@ -100,6 +110,12 @@ UNKNOWN = [
     "const n=['a','b'];x.href='/a/'+n",
     f"const s={OBJECTS};s.map(e=>{{x.href='/a/'+e.id}});o={{id:5}}",
     # Not known
+    "const n=['a'];[...n,...f()].map(e=>{x.href='/a/'+e})",
+    "let i=1;do{x.href='/a/'+i}while(i<3)",
+    "let i=1;do{x.href='/a/'+i;i--}while(i<3)",
+    "let i=1;do{x.href='/a/'+i;i++}while(i<n)",
+    "const p=q||f();x.href='/a/'+p",
+    "const p='a'+q||'b';x.href='/a/'+p",
     "for(let e=1;e<n;e++)x.href='/a/'+e;",
     "for(let e=1;e<3;e--)x.href='/a/'+e;",
     "for(let e=1;e<3;e+=0)x.href='/a/'+e;",
@@ -133,6 +149,15 @@ def test_urls_in_minified_code(text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", UNKNOWN, ids=[text[:50] for text in UNKNOWN])
 def test_parts_that_are_unknown(text: str) -> None:
     assert urls(text) == []
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("[...", "]"), ("[...n,...", "]"), ("Object.keys(", ")"), ("structuredClone(", ")")]
+)
+@pytest.mark.parametrize("depth", [20, 400, 3000])
+def test_lists_inside_lists(opening: str, closing: str, depth: int) -> None:
+    nested = f"const n=['z'];const d={opening * depth}['a']{closing * depth};d.map(e=>{{x.href='/t/'+e}});"
+    assert set(urls(nested + "n.map(e=>{x.href='/u/'+e})")) - {"/t/z", "/t/a"} == {"/u/z"}
 
 
 PIECES = [
@@ -207,6 +232,9 @@ def test_any_pieces_of_code(pieces: list[str]) -> None:
         "x.href=`/${e}${e}`;e=[",
         "u='/'+e;fetch(u);",
         "[...",
+        "[...n,'a',...",
+        "do{x.href='/'+e;e++}while(e<9);",
+        "e=e||'a';x.href='/'+e;",
         "{a:",
         "x.href='/'.concat(e,",
     ],
@@ -253,3 +281,10 @@ def test_data_in_another_script_of_the_page(start: str, first: str, second: str,
     page = f"<!doctype html>{start}{first}<script>{second}</script>"
     found = links(Document("http://host.test/", "text/html", None, page.encode())).links
     assert {link.url for link in found} == {f"http://host.test{path}" for path in expected.split()}
+
+
+def test_lists_inside_lists_lose_no_link_of_the_page() -> None:
+    script = f"const n={'[...' * 2000}['a']{']' * 2000};n.map(e=>{{x.href='/t/'+e}})"
+    page = f"<!doctype html><title>x</title><a href='/about'>a</a><script>{script}</script>"
+    found = links(Document("http://host.test/", "text/html", None, page.encode())).links
+    assert [link.url for link in found] == ["http://host.test/about"]

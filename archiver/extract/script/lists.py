@@ -9,6 +9,8 @@ from archiver.extract.script.blocks import Blocks
 from archiver.extract.script.parts import NAME, NUMBER
 
 MOST_VALUES = 500  # of one variable
+_DEEPEST = 30  # lists inside one another
+_MOST_SPREAD = 50  # items of a list with lists in it
 _STEPS = 12  # calls and names of one expression
 
 _TEXT = r"'[^'\\\n]{0,200}+'|\"[^\"\\\n]{0,200}+\"|`[^`\\$\n]{0,200}+`"
@@ -27,6 +29,8 @@ _OF_NUMBER = re.compile(
     rf"\s{{0,4}}\(\s{{0,4}}{NAME}\s{{0,4}},\s{{0,4}}({NAME})\s{{0,4}}\)\s{{0,4}}=>\s{{0,4}}\(?\s{{0,4}}"
     rf"(?:\1(?:\s{{0,4}}\+\s{{0,4}}({NUMBER}))?|({NUMBER})\s{{0,4}}\+\s{{0,4}}\1)\s{{0,4}}\)?\s{{0,4}}"
 )
+_INLINE = re.compile(r"\s{0,4}(?:async\b\s{0,4})?(?:function\b|\(?[\w$,\s{}]{0,100}\)?\s{0,4}=>)")
+_DEFAULT = re.compile(r"\s{0,4}(?:\|\||\?\?)\s{0,4}")
 _SPLIT = re.compile(r"\s{0,4}[\"'`]([ ,;|/])[\"'`]\s{0,4}")
 
 
@@ -57,6 +61,7 @@ class Variables(Protocol):
 
     text: str
     blocks: Blocks
+    nested: int  # lists inside one another that are being read
 
     def variable(self, name: str, at: int) -> Values | None:
         """Return the values of a variable at a position."""
@@ -85,6 +90,9 @@ def expression(script: Variables, start: int) -> Values | None:
             position = script.blocks.partner(position) + 1
         else:
             break
+    default = _DEFAULT.match(text, position) if position > start else None
+    if default and (single := _SINGLE.match(text, default.end())) and _ENDS.match(text, single.end()):
+        return Values(Shape.ITEM, _texts(single[0]))
     return listed(script, start, position) if position > start and _ENDS.match(text, position) else None
 
 
@@ -112,6 +120,16 @@ def begin(script: Variables, end: int) -> int:
 
 def listed(script: Variables, start: int, end: int) -> Values | None:
     """Return the list or the object that is the code from *start* to *end*."""
+    if script.nested == _DEEPEST:
+        return None
+    script.nested += 1
+    try:
+        return _listed(script, start, end)
+    finally:
+        script.nested -= 1
+
+
+def _listed(script: Variables, start: int, end: int) -> Values | None:
     text = script.text
     while start < end and text[start].isspace():
         start += 1
@@ -138,8 +156,8 @@ def _literal(script: Variables, start: int, closing: int) -> Values | None:
         keys = tuple(dict.fromkeys(_keys(script, start, closing)))
         return Values(Shape.OBJECT, keys, (start, closing))
     inner = start + 1
-    if text.startswith("...", inner):
-        return listed(script, inner + 3, closing)
+    if "..." in text[inner:closing] and (spread := _spread(script, inner, closing)) is not None:
+        return spread
     if (items := _ITEMS.match(text, inner)) and items.end() == closing:
         texts = _texts(items[0])
         return Values(Shape.LIST, texts, None, len(texts))
@@ -147,6 +165,31 @@ def _literal(script: Variables, start: int, closing: int) -> Values | None:
         1 for mark in re.finditer(r"\{", text[inner:closing]) if script.blocks.around(inner + mark.start()) == start
     )
     return Values(Shape.LIST, (), (start, closing), objects) if objects else None
+
+
+def _spread(script: Variables, inner: int, closing: int) -> Values | None:
+    """Return the list of the items from *inner* to *closing*, of which some are all items of other lists."""
+    position, found = inner, list[Values]()
+    while position < closing and len(found) < _MOST_SPREAD:
+        comma = script.blocks.comma(position, closing)
+        begin = position + len(script.text[position:comma]) - len(script.text[position:comma].lstrip())
+        if script.text.startswith("...", begin):
+            one = listed(script, begin + 3, comma)
+            if one is None or one.kind is not Shape.LIST:
+                return None
+            found.append(one)
+        elif items := _ITEMS.fullmatch(script.text, begin, comma):
+            texts = _texts(items[0])
+            found.append(Values(Shape.LIST, texts, None, len(texts)))
+        elif begin < comma:
+            return None
+        position = comma + 1
+    if len(found) == 1:
+        return found[0]
+    if any(one.span or one.pairs for one in found):
+        return None
+    joined = tuple(each for one in found for each in one.texts)[:MOST_VALUES]
+    return Values(Shape.LIST, joined, None, sum(one.length for one in found))
 
 
 def _keys(script: Variables, start: int, closing: int) -> list[str]:
@@ -186,13 +229,20 @@ def _called(script: Variables, start: int, opening: int, closing: int) -> Values
         texts = tuple(_texts(single[0])[0].split(sign[1])) if single and sign else ()
         return Values(Shape.LIST, texts, None, len(texts)) if texts else None
     before = listed(script, start, called.start())
-    if before is None or before.kind is not Shape.LIST:
+    return _of_list(before, called["name"], text[opening + 1 : closing]) if before is not None else None
+
+
+def _of_list(before: Values, name: str, arguments: str) -> Values | None:
+    """Return the list that the method *name* makes of *before*."""
+    if before.kind is not Shape.LIST:
         return None
-    if called["name"] == "keys":
+    if name == "keys":
         return _first(before.length)
-    if called["name"] == "map" and (shifted := _OF_NUMBER.fullmatch(text, opening + 1, closing)):
+    if name == "map" and (shifted := _OF_NUMBER.fullmatch(arguments)):
         return _first(before.length, int(shifted[2] or shifted[3] or 0))
-    return before if called["name"] in _AS_IT_IS else None
+    if name == "filter" and _INLINE.match(arguments):
+        return before  # which items pass may depend on the visitor
+    return before if name in _AS_IT_IS else None
 
 
 def _from(script: Variables, opening: int, closing: int) -> Values | None:

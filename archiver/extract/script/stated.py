@@ -32,6 +32,9 @@ _FUNCTION = re.compile(rf"(?:\bfunction\b\s{{0,4}}\*?\s{{0,4}})(?:{NAME})?\s{{0,
 _METHOD = re.compile(rf"(?<![\w$.])({NAME})\s{{0,4}}\Z")
 _CONTROLS = frozenset(("if", "for", "while", "switch", "with"))
 _LOOP = re.compile(r"\b(for|while)\s{0,4}(?:await\s{0,4})?\Z")
+_UNTIL = re.compile(r"\}\s{0,4}while\s{0,4}\Z")
+_DO_BLOCK = re.compile(r"(?<![\w$.])do\s{0,4}\{")
+_DO = re.compile(r"(?<![\w$.])do\s{0,4}\Z")
 _CALLED_BY = re.compile(
     r"(?:\??\.\s{0,4}(?:forEach|map|flatMap)|(?P<second>(?P<jquery>(?:\$|\bjQuery)\.each)|\bArray\.from))\s{0,4}\Z"
 )
@@ -59,6 +62,8 @@ class Stated:
         self._keys = dict[str, list[str]]()
         self._known = dict[tuple[str, int], Values | None]()
         self._depth = 0
+        self.nested = 0
+        self._has_do = _DO_BLOCK.search(text) is not None
 
     def values(self, wanted: Part) -> list[str]:
         """Return the values of *wanted*, if they are known."""
@@ -86,6 +91,8 @@ class Stated:
     def _variable(self, name: str, at: int) -> Values | None:
         places = self._places_of(name)
         use = bisect_left(places, at)
+        if (repeated := self._repeated(places[use : use + _MOST_PLACES], at)) is not None:
+            return repeated[1]
         for place in reversed(places[max(0, use - _MOST_PLACES) : use]):
             bound = self._binding(name, place, at)
             if bound is not None and bound[0] > at:
@@ -96,6 +103,21 @@ class Stated:
             if assigns is not None and (opening < 0 or opening < at < self.blocks.partner(opening)):
                 return lists.expression(self, assigns.end())
         return None
+
+    def _repeated(self, places: list[int], at: int) -> _Bound | None:
+        """Return what a `do` loop around *at* gives to a variable, if one of its *places* is the loop's condition."""
+        for place in places if self._has_do else ():
+            opening = self.blocks.around(place)
+            block = self._repeats(opening)
+            if 0 <= block < at < opening and (condition := _CONDITION.match(self.text, place)):
+                return opening, self._counter(condition, opening, at)
+        return None
+
+    def _repeats(self, opening: int) -> int:
+        """Return where the block of the `do` loop with the condition at *opening* begins; -1 if it is none."""
+        before = _UNTIL.search(self._before(opening)[-20:]) if opening > 0 and self.text[opening] == "(" else None
+        block = self.blocks.partner(opening - len(before[0])) if before else -1
+        return block if block >= 0 and _DO.search(self._before(block)[-20:]) else -1
 
     def _places_of(self, name: str) -> list[int]:
         if name not in self._places:
@@ -219,7 +241,9 @@ class Stated:
             rf"|(?P<before>\+\+|--)\s{{0,4}}{re.escape(name)}(?![\w$])"
         )
         steps = step.search(self.text, condition.end(), closing)
-        inside = None if steps else step.search(self.text, closing, self._end_of_loop(opening))
+        block = self._repeats(opening)
+        body = (block, opening) if block >= 0 else (closing, self._end_of_loop(opening))
+        inside = None if steps else step.search(self.text, *body)
         found = steps or inside
         if start is None or bound is None or found is None:
             return None
