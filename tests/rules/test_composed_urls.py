@@ -55,6 +55,8 @@ MINIFIED = [
     ("const n=['b'];for(const e of['a',...n,'c'])x.href='/t/'+e", "/t/a /t/b /t/c"),
     ("const l=navigator.language||'en';['a','b'].map(e=>{x.href='/'+l+'/'+e})", "/en/a /en/b"),
     ("const l=q.get('l')??'en';['a','b'].map(e=>{x.href='/'+l+'/'+e})", "/en/a /en/b"),
+    ("[['a','A'],['b','B']].forEach(([e,t])=>{h+=`<a href='/t/${e}'>${t}</a>`})", "/t/a /t/b"),
+    ("const n=[[1,'a'],[2,'b'],];for(const[e,t]of n)x.href='/t/'+t", "/t/a /t/b"),
     # Keys of an object
     ('Object.keys({a:1,"b-c":2}).map(k=>`<a href="/k/${k}">`)', "/k/a /k/b-c"),
     ('const n={a:"A",b:{c:[1,2],d:3}};for(const o in n)h+=`<a href="/k/${o}/">${n[o]}</a>`', "/k/a/ /k/b/"),
@@ -110,6 +112,9 @@ UNKNOWN = [
     "const n=['a','b'];x.href='/a/'+n",
     f"const s={OBJECTS};s.map(e=>{{x.href='/a/'+e.id}});o={{id:5}}",
     # Not known
+    "[['a',f()],['b',y]].map(([e,t])=>{x.href='/a/'+t})",
+    "[['a','b']].map(e=>{x.href='/a/'+e})",
+    "[['a',['b','c']]].map(([e,t])=>{x.href='/a/'+t})",
     "const n=['a'];[...n,...f()].map(e=>{x.href='/a/'+e})",
     "let i=1;do{x.href='/a/'+i}while(i<3)",
     "let i=1;do{x.href='/a/'+i;i--}while(i<3)",
@@ -233,6 +238,7 @@ def test_any_pieces_of_code(pieces: list[str]) -> None:
         "u='/'+e;fetch(u);",
         "[...",
         "[...n,'a',...",
+        "[['a','b']].map(([e,t])=>{x.href='/'+t});",
         "do{x.href='/'+e;e++}while(e<9);",
         "e=e||'a';x.href='/'+e;",
         "{a:",

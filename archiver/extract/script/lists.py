@@ -9,6 +9,8 @@ from archiver.extract.script.blocks import Blocks
 from archiver.extract.script.parts import NAME, NUMBER
 
 MOST_VALUES = 500  # of one variable
+_MOST_COLUMNS = 20  # items of a list in a list
+_GAP = re.compile(r"\s{0,40}")
 _DEEPEST = 30  # lists inside one another
 _MOST_SPREAD = 50  # items of a list with lists in it
 _STEPS = 12  # calls and names of one expression
@@ -162,7 +164,7 @@ def _literal(script: Variables, start: int, closing: int) -> Values | None:
         texts = _texts(items[0])
         return Values(Shape.LIST, texts, None, len(texts))
     objects = sum(
-        1 for mark in re.finditer(r"\{", text[inner:closing]) if script.blocks.around(inner + mark.start()) == start
+        1 for mark in re.finditer(r"[\[{]", text[inner:closing]) if script.blocks.around(inner + mark.start()) == start
     )
     return Values(Shape.LIST, (), (start, closing), objects) if objects else None
 
@@ -190,6 +192,25 @@ def _spread(script: Variables, inner: int, closing: int) -> Values | None:
         return None
     joined = tuple(each for one in found for each in one.texts)[:MOST_VALUES]
     return Values(Shape.LIST, joined, None, sum(one.length for one in found))
+
+
+def column(script: Variables, span: tuple[int, int] | None, number: int) -> Values | None:
+    """Return what the lists inside of the one at *span* have at the place *number*."""
+    position, end = (span[0] + 1, span[1]) if span and number < _MOST_COLUMNS else (0, 0)
+    found = dict[str, None]()
+    for _ in range(MOST_VALUES):
+        if position >= end:
+            break
+        gap = _GAP.match(script.text, position)
+        row = gap.end() if gap else position
+        closing = script.blocks.partner(row) if script.text[row] == "[" else -1
+        begin = row + 1
+        for _ in range(number if closing > 0 else 0):
+            begin = script.blocks.comma(begin, closing) + 1
+        if begin < closing and (items := _ITEMS.fullmatch(script.text, begin, script.blocks.comma(begin, closing))):
+            found.update(dict.fromkeys(_texts(items[0])))
+        position = script.blocks.comma(position, end) + 1
+    return Values(Shape.ITEM, tuple(found)) if found else None
 
 
 def _keys(script: Variables, start: int, closing: int) -> list[str]:

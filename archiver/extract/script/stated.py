@@ -193,7 +193,9 @@ class Stated:
             return None
         before = self.text[inner + 1 : place]
         if self.text[inner] == "[":  # [key, value] of an object
-            return values._replace(kind=Shape.ITEM) if values.pairs and not before.strip() else None
+            if values.pairs:
+                return values._replace(kind=Shape.ITEM) if not before.strip() else None
+            return lists.column(self, values.span, before.count(","))
         renamed = before.rstrip().removesuffix(":").rpartition(",")[2].strip() if before.rstrip()[-1:] == ":" else ""
         name = re.compile(NAME).match(self.text, place)
         key = renamed or (name[0] if name else "")
