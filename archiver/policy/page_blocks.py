@@ -70,7 +70,9 @@ _DATE = re.compile(  # a date in any usual spelling, a time of day with seconds,
 _OPENS = re.compile(rb"<form\b[^>]{0,2000}", re.IGNORECASE)
 _POST = re.compile(rb"""\bmethod\s*=\s*["']?\s*post\b""", re.IGNORECASE)
 _ACTION = re.compile(rb"""\saction\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
-_HIDDEN_FIELD = re.compile(rb"""<input\b(?=[^>]{0,500}\btype\s*=\s*["']?hidden\b)[^>]{0,2000}""", re.IGNORECASE)
+_HIDDEN_FIELD = re.compile(  # by its type, an attribute or a class, or by its style
+    rb"""<input\b(?=[^>]{0,500}?(?:[\s"'=]hidden\b|\bdisplay\s*:\s*none\b))[^>]{0,2000}""", re.IGNORECASE
+)
 _SOURCE = re.compile(rb"""\s(?:src|srcset|poster|data)\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
 _TITLE = re.compile(rb"<(?:title|h1)\b[^>]{0,200}>[^<]{0,300}", re.IGNORECASE)
 _VALUE = re.compile(rb"""\svalue\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)

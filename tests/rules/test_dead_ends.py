@@ -60,6 +60,11 @@ def _hidden(name: str) -> Form:
     )
 
 
+def _hidden_by(attribute: str) -> Form:
+    """A field of text that only a rule of CSS or an attribute hides."""
+    return lambda target, of: _hidden("next")(target, of).replace('type="hidden"', f'type="text" {attribute}')
+
+
 def _to_itself(target: str, of: str) -> str:
     return '<form method=POST><p>Password</p><INPUT TYPE=password name="word"></form>'
 
@@ -80,6 +85,9 @@ def _number(target: str, of: str) -> str:
         ("/topic/{}", "/login?next={target}", _hidden("next"), RETURNS),
         ("/topic/{}", "/accounts/login/?next={escaped}", _hidden("next"), RETURNS),
         ("/topic/{}/", "/wp-login.php?redirect_to=http%3A%2F%2Fsite.test{escaped}", _hidden("redirect_to"), RETURNS),
+        ("/topic/{}", "/_login?destination={escaped}", _hidden_by('style="display: none;"'), RETURNS),
+        ("/topic/{}", "/login?next={target}", _hidden_by("class=hidden"), RETURNS),
+        ("/topic/{}", "/login?next={target}", _hidden_by("hidden"), RETURNS),
         ("/node/{}", "/user/login?destination={name}", _to_itself, RETURNS),
         ("/node/{}", "/user/login?destination={name}%23comment-form", _to_itself, RETURNS),
         ("/Some_{}_page", "/index.php?title=Special:UserLogin&returnto={name}", _hidden("wpReturnTo"), RETURNS),
