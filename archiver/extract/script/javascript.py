@@ -35,23 +35,8 @@ _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
 _LOADED = _FILES | frozenset(  # data that is a file of the site only where a script surely loads it
     (
-        "arrow",
-        "bin",
-        "epub",
-        "fbx",
-        "glsl",
-        "gpx",
-        "hdr",
-        "mtl",
-        "obj",
-        "parquet",
-        "ply",
-        "stl",
-        "tsv",
-        "txt",
-        "usdz",
-        "yaml",
-        "yml",
+        *("arrow", "bin", "epub", "fbx", "glsl", "gpx", "hdr", "mtl", "obj", "parquet", "ply", "stl", "tsv", "txt"),
+        *("usdz", "yaml", "yml"),
     )
 )
 _BESIDE = _LOADED | PAGE_ENDINGS  # what a module may have beside itself
