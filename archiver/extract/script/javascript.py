@@ -84,7 +84,8 @@ _IN_PART_BEFORE = re.compile(
     r"(?:\+|[!=]=|(?:\A|[^\w$.])case|(?:\A|[^\w$])(?:indexOf|lastIndexOf|includes|startsWith|endsWith|match|matches|split"
     r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\("
     r"|(?:[uU]rl|URL)\s*\(\s*\{\s*[\w$]{1,30}\s*:"  # getUrl({asset: "a.png"}) puts the URL together
-    r"|(?:_require__\(\s*/\*!|\A)[^*\"']{1,48}\*/)\Z"  # the name of a module in a development build of webpack
+    r"|(?:_require__\(\s*/\*!|\A)[^*\"']{1,48}\*/"  # the name of a module in a development build of webpack
+    r"|\btheme_switcher_json_url\s*=)\Z"  # below the root of the manual, see `versions`
 )
 _IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=|/\*!\*)")  # the last: a heading that webpack puts after such a name
 _QUERY_FOLLOWS = re.compile(r"\s*\+(?![+=])")
