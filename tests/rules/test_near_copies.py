@@ -1,13 +1,11 @@
 """Pages that are near copies are fetched if lists that end name them; of endless lists they are held."""
 
-import re
-
 import pytest
 
 from archiver.config.scope_settings import TrapSettings
 from archiver.policy.traps import Traps
 from fixtures import near_copies, trap_lookalikes
-from fixtures.simulated_crawl import HOME, Simulation
+from fixtures.simulated_crawl import Simulation
 
 MOST = 1500  # requests that a trap may cost
 
@@ -26,20 +24,6 @@ def test_pages_of_endless_lists_are_held(name: str) -> None:
     simulation = Simulation(near_copies.TRAPS[name]()).run(3 * MOST)
     assert len(simulation.asked) < MOST
     assert simulation.held
-
-
-def test_views_of_listed_pages_by_a_query_cost_the_budget() -> None:
-    """Each list names its entries, and each of them in a second view."""
-    shown = near_copies.stamps(way="/stamp/{}")
-
-    def site(target: str) -> bytes | None:
-        body = shown(target.partition("?rows=")[0])
-        return body and re.sub(rb'<a href="(/stamp/[0-9]+)">', rb'<a href="\1?rows=9">as a table</a> \g<0>', body)
-
-    simulation = Simulation(site).run()
-    assert {f"/stamp/{number}" for number in range(3000)} <= set(simulation.asked)
-    assert sum("?rows=" in target for target in simulation.asked) < MOST
-    assert simulation.held[f"{HOME}/stamp/N?rows"] >= MOST
 
 
 def test_a_later_run_goes_on_with_near_copies() -> None:
