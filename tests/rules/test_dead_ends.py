@@ -103,7 +103,7 @@ def _number(target: str, of: str) -> str:
 def test_few_forms_are_fetched_and_all_pages(pages: str, way: str, form: Form, enough: int) -> None:
     simulation = Simulation(_site(pages, (way,), form)).run()
     assert {pages.format(number, word=word(number)) for number in range(PAGES)} <= set(simulation.asked)
-    # Where two URLs share a place in a table, which depends on the hashes of this run, a form may count as another page.
+    # Where two URLs share a place in a table, which depends on the hashes of a run, a form may count as another page.
     assert sum(".gif" not in target for target in simulation.asked) - PAGES - 1 <= 3 * enough + UNDER_WAY
     assert sum(simulation.held.values()) >= PAGES - 3 * enough - UNDER_WAY
     assert len(simulation.held) == 1
