@@ -9,7 +9,7 @@ is small. Otherwise it is refused, and the error names the command that rebuilds
 import heapq
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from io import SEEK_END, BytesIO
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -22,10 +22,6 @@ from archiver.warc import cdx
 from archiver.warc.cdxj import LONGEST_LINE
 
 _CDXJ = ".cdxj"
-_ENDS = (b"}\n", b"}", b"}\r\n")  # of lines in a CDXJ file
-_HEADERS = (b"!", cdx.HEADER)
-_TAIL = 4096  # bytes read to check the last line of a larger file
-_GROWING = "run-"  # a crawl writes these, so the last line may not be complete yet
 SMALL = 16 << 20  # bytes; up to this size all lines are checked for their order
 _ORDER_PROBES = 64  # lines compared in a larger file
 
@@ -73,7 +69,6 @@ class SortedFile:
         self._path = path
         self._file = file
         self._key = key
-        self._is_whole = path.suffix == _CDXJ and not path.name.startswith(_GROWING)
         self._reader: object = None  # the iterator that moved the file last
         with storage(path):
             self._size = file.seek(0, 2)
@@ -81,17 +76,13 @@ class SortedFile:
                 self._file.seek(0)
                 if not self._is_sorted(iter(self._line, b"")):
                     self._file.seek(0)
-                    whole = map(self._checked, iter(self._line, b""))
-                    lines: list[bytes] = sorted(map(with_line_end, whole), key=key)
+                    lines: list[bytes] = sorted(map(with_line_end, iter(self._line, b"")), key=key)
                     self._file = BytesIO(b"".join(lines))
                     self._size = self._file.seek(0, 2)
             elif not self._is_sorted(
                 self._read(self._size * step // _ORDER_PROBES)[1] for step in range(_ORDER_PROBES)
             ):
                 raise unsorted(path)
-            else:
-                self._file.seek(-min(self._size, _TAIL), SEEK_END)
-                self._checked(self._file.read().splitlines()[-1])
 
     def since(self, start: bytes, *, one_more: bool = False) -> Iterator[bytes]:
         """Yield every line from *start* on, and with *one_more* first the last line before it.
@@ -116,7 +107,7 @@ class SortedFile:
                     raise unsorted(self._path)
                 last = by
                 position += len(line)
-                yield with_line_end(self._checked(line))
+                yield with_line_end(line)
 
     def _read(self, position: int) -> tuple[int, bytes]:
         return first_line(self._file, position, self._line)
@@ -130,18 +121,10 @@ class SortedFile:
             )
         return line
 
-    def _checked(self, line: bytes) -> bytes:
-        """Return *line*; refuse one that was cut or overwritten, as after a power cut or on a full disk."""
-        if line.endswith(_ENDS) or not self._is_whole or not line.strip() or line.startswith(_HEADERS):
-            return line
-        if cdx.parse_line(line) is None:
-            raise ArchiveError(f"{self._path} has a damaged line, {line[:60]!r}; {rebuild_advice(self._path)}")
-        return line
-
     def _is_sorted(self, lines: Iterator[bytes]) -> bool:
         last = b""
         for line in lines:
-            by = self._key(self._checked(line))
+            by = self._key(line)
             if line and by < last:
                 return False
             last = by if line else last

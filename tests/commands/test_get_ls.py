@@ -11,7 +11,6 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import pytest
 
 from archiver.cli.entry import run
-from archiver.collection import index_search
 from archiver.model import ExitCode
 from fixtures.command import COMMAND, archiver, environment
 from fixtures.handmade_collections import Held, head, revisit
@@ -209,51 +208,6 @@ def test_an_index_that_cannot_be_read(
     (tmp_path / "some.wacz").touch()
     assert run(["status", "some.wacz"]) == ExitCode.USAGE
     assert capfdbinary.readouterr().err.endswith(b"archiver import some.wacz\n")
-
-
-DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "zeros": lambda index: bytes(len(index)),
-    "zeros at the end": lambda index: index[:-40] + bytes(40),
-    "cut in the last line": lambda index: index[:-40],
-    "a damaged line behind unsorted ones": lambda index: b"".join([*reversed(index.splitlines(keepends=True)), b"z\n"]),
-    "another file": lambda _: b"<html>\n",
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
-def test_a_damaged_index_is_not_taken_for_one_of_fewer_captures(
-    tmp_path: Path,
-    capfdbinary: pytest.CaptureFixture[bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    damage: Callable[[bytes], bytes],
-    *,
-    large: bool,
-) -> None:
-    """So it is after a power cut, or if a copy was interrupted."""
-    monkeypatch.chdir(tmp_path)
-    Held(tmp_path / "c").add(ROOT, b"x").add(f"{ROOT}z", b"y").write()
-    index = tmp_path / "c/indexes/index.cdxj"
-    index.write_bytes(damage(index.read_bytes()))
-    if large:
-        monkeypatch.setattr(index_search, "SMALL", 0)
-    for command in (["ls", "c"], ["get", "c", ROOT], ["export", "c", "--to", "out"]):
-        assert run(command) == ExitCode.STORAGE
-        said = capfdbinary.readouterr().err
-        assert said.endswith(b"; rebuild it: archiver index c\n")
-        assert said.count(b"\n") == 1
-    assert run(["index", "c"]) == ExitCode.DONE
-    assert run(["get", "c", ROOT]) == ExitCode.DONE
-
-
-def test_the_index_of_a_running_crawl_may_end_within_a_line(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    directory = Held(tmp_path / "c").add(ROOT, b"x").add(f"{ROOT}z", b"y").write()
-    growing = (tmp_path / "c/indexes/index.cdxj").rename(tmp_path / "c/indexes/run-hand.cdxj")
-    growing.write_bytes(growing.read_bytes()[:-40])
-    assert run(["get", str(directory), ROOT]) == ExitCode.DONE
-    assert capfdbinary.readouterr().out == b"x"
 
 
 def _packed(path: Path, index: str, *, deflated: bool = False) -> str:
