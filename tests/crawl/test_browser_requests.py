@@ -17,10 +17,6 @@ from fixtures.page_requests import ROUTES, small
 from fixtures.rawserver import RawServer
 
 NEEDED = (Hop.REQUISITE, Hop.SPECULATIVE)
-NOT_NAMED = {  # what a browser asks for, and only who runs the script can know
-    "/data.bin": "its ending is none of a file that pages have, so the string may be anything",
-    "/folder/file.js": "an import map turns the name of a module into it",
-}
 
 
 def needed(start: str) -> set[str]:
@@ -57,4 +53,4 @@ def test_everything_that_a_page_asks_for_is_named(tmp_path: Path) -> None:
     assert not [target for target in asked if "not-asked-for" in target]
     assert len(asked) > 100
     missing = {found.removeprefix(root) for found in asked - known}
-    assert missing == NOT_NAMED.keys()
+    assert missing == set()
