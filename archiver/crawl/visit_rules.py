@@ -14,6 +14,7 @@ from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.session import Session
 from archiver.extract.exchange import PAGES, is_page, is_robots
 from archiver.fetch.request import user_agent
+from archiver.frontier.gathered.redirects import MOVED
 from archiver.model import Claim, Event, Framing, Hop, Link, Links, NewUrl, PatternTally, Refusal
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
@@ -225,5 +226,5 @@ def redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: NewU
     if link.url == claim.url:
         return "redirect loop: back to itself"
     if isinstance(verdict, Refusal):
-        return f"redirects to {link.url}, not followed ({verdict.rule})"
-    return f"redirects to {link.url}" if scope.contains(link.url) else f"redirects to {link.url}, {OUTSIDE}"
+        return f"{MOVED}{link.url}, not followed ({verdict.rule})"
+    return f"{MOVED}{link.url}" if scope.contains(link.url) else f"{MOVED}{link.url}, {OUTSIDE}"

@@ -5,9 +5,8 @@ bounded, and each query reads a table once.
 """
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from archiver.errors import Failure
 from archiver.frontier import leases
 from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.gathered import (
+    ERRORS,
     HAS_PATH,
     INCOMPLETE,
     IS_REQUISITE,
@@ -82,11 +82,9 @@ def last(db: Reader) -> RunRow | None:
 
 
 EXAMPLES = 3
-MOST_MOVES = 20  # redirects in a row that are followed from a seed
 MOST_HOSTS = 1000  # that refuse us
 MOST_SEEDS = 1000  # checked for pages that only scripts fill
 FEW_PAGES = 5  # a crawl of a whole site has mostly more
-ERRORS = 400  # the first status of an error
 REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
 _MICRO = 1_000_000
 
@@ -118,13 +116,6 @@ SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({KIND}
 FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
-_MOVED_SEEDS = """
-SELECT urls.id, urls.url, status, note FROM seeds CROSS JOIN urls ON urls.id = seeds.url
-WHERE urls.state = 'archived' AND urls.status BETWEEN 300 AND 399 ORDER BY position
-"""
-_MOVED_TO = "SELECT url, state, status, failure, note FROM urls WHERE url = ?"
-_REVISITS = "SELECT 1 FROM captures WHERE url = ? AND revisit <> '' LIMIT 1"
-_NOTED_TARGET = re.compile(r"redirects to (\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
 _LINKED = f"""
 SELECT seed FROM (
     SELECT {SEED_OF} AS seed, coalesce(sum(urls) FILTER (WHERE {KIND_OF} = 1 AND {HAS_PATH}), 0) AS pages,
@@ -301,35 +292,6 @@ def missing(db: Reader) -> Examples:
     (count,) = db.execute("SELECT count(*) FROM temp.missing").fetchone()
     first = db.execute("SELECT url, reason FROM temp.missing ORDER BY id LIMIT ?", (EXAMPLES,)).fetchall()
     return Examples(count, tuple(first))
-
-
-def lost_redirects(db: Reader, followed: Mapping[int, int]) -> dict[int, tuple[str, str]]:
-    """Return where the redirects of seeds end that lead to nothing usable, and why; *followed*: the URLs of each."""
-    seeds = db.execute(_MOVED_SEEDS).fetchall()
-    ends = ((row, _lost(db, (row, *answer), followed.get(row, 0))) for row, *answer in seeds)
-    return {row: end for row, end in ends if end is not None}
-
-
-def _lost(db: Reader, seed: tuple[int, str, int, str], followed: int) -> tuple[str, str] | None:
-    """Return where the redirects of a *seed* end, and why that is not usable; None if it is, or may become so."""
-    row, address, status, note = seed
-    if status == 304:
-        return None if db.execute(_REVISITS, (row,)).fetchone() else (address, "status 304 without a stored version")
-    for moves in range(MOST_MOVES):
-        if "redirect loop" in note:
-            return address, "a redirect loop"
-        named = _NOTED_TARGET.search(note)
-        if named is None:  # browsers show the body of such a response, which may have links
-            return (address, f"status {status} without a usable Location") if followed <= moves else None
-        found = db.execute(_MOVED_TO, (named[1],)).fetchone()
-        if found is None:
-            return named[1], named[2] or "it was not requested"
-        address, state, status, failure, note = found
-        if state in {"waiting", "held"} or (state == "archived" and (200 <= status < 300 or status in {0, 304})):
-            return None
-        if state != "archived" or status >= ERRORS:
-            return address, failure or f"status {status}"
-    return address, "a redirect loop"
 
 
 def left_out(db: Reader) -> Examples:

@@ -28,7 +28,7 @@ from archiver.frontier.gathered import (
     count_urls,
     find_unusual,
 )
-from archiver.frontier.outcomes import lost_redirects
+from archiver.frontier.gathered.redirects import lost_redirects
 
 if TYPE_CHECKING:
     from archiver.policy.quotas import Quotas

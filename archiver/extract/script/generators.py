@@ -346,8 +346,8 @@ def _of_model(text: str, head: str, address: str) -> Iterator[str]:
 def _rspress(text: str, path: str) -> Iterator[str]:
     """Yield the search index of each version and language in Rspress' table of hashes, in the folder of all files."""
     root, static, _ = path.rpartition("/static/")
-    table = _OF_RSPRESS.findall(text) if static and "###" in text else []
-    for version, language, hashed in table[:MOST_TREE_PARTS]:
+    table = _OF_RSPRESS.finditer(text) if static and "###" in text else ()
+    for version, language, hashed in (found.groups() for found in itertools.islice(table, MOST_TREE_PARTS)):
         named = (f".{version.replace('.', '_', 1)}" if version else "") + (f".{language}" if language else "")
         yield f"{root}/static/search_index{named}.{hashed}.json"
 

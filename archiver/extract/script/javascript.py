@@ -40,7 +40,7 @@ _LOADED = _FILES | frozenset(  # data that is a file of the site only where a sc
     )
 )
 _BESIDE = _LOADED | PAGE_ENDINGS  # what a module may have beside itself
-_NOT_OF_PAGE = frozenset(("cjs", "css", "js", "mjs"))  # may be names of modules, also in a script of the page
+_NOT_OF_PAGE = _SCRIPTS - {"json", "wasm"}  # may be names of modules, also in a script of the page
 _PICTURES = frozenset(("apng", "avif", "bmp", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"))
 _FROM_ROOT = re.compile(r".(?:\\?/|https?:(?:\\?/){2})[\w~]")
 _ENDING = re.compile(rf"\.(?:{'|'.join(sorted(_LOADED | PAGE_ENDINGS))})(?![\w.-])", re.IGNORECASE)

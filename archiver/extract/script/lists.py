@@ -174,7 +174,7 @@ def _spread(script: Variables, inner: int, closing: int) -> Values | None:
     position, found = inner, list[Values]()
     while position < closing and len(found) < _MOST_SPREAD:
         comma = script.blocks.comma(position, closing)
-        begin = position + len(script.text[position:comma]) - len(script.text[position:comma].lstrip())
+        begin = comma - len(script.text[position:comma].lstrip())
         if script.text.startswith("...", begin):
             one = listed(script, begin + 3, comma)
             if one is None or one.kind is not Shape.LIST:

@@ -9,6 +9,7 @@ from archiver.frontier.connection import Reader
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CODING_FAULT, CUT, cut_note
 
+ERRORS = 400  # the first status of an error
 DEEPEST = 12  # deeper URLs are counted together
 STATES = ("archived", "failed", "excluded", "waiting", "held")
 KINDS = ("rules", "page", "requisite", "guess", "sitemap")

@@ -11,6 +11,7 @@ from shlex import quote
 
 from archiver.frontier.connection import Reader
 from archiver.frontier.gathered import KIND
+from archiver.frontier.gathered.redirects import MOVED, TARGET
 from archiver.humanize import count, shortened
 
 LOOKED_AT = 20_000  # captures
@@ -27,13 +28,10 @@ _OF_ONE_BODY = f"""
 SELECT count(DISTINCT urls.id) AS pages, max(urls.id) {_PAGES} AND captures.status BETWEEN 200 AND 299
 GROUP BY payload_digest ORDER BY pages DESC, payload_digest LIMIT 1
 """
-_MOVED = "redirects to "  # in the note on a URL; its target follows, up to a space
-_AFTER = f"substr(urls.note, instr(urls.note, '{_MOVED}') + {len(_MOVED)})"
-_TARGET = f"substr({_AFTER}, 1, instr({_AFTER} || ' ', ' ') - 1)"
-_PLACE = f"substr({_TARGET}, 1, instr({_TARGET} || '?', '?') - 1)"  # without its query
+_PLACE = f"substr({TARGET}, 1, instr({TARGET} || '?', '?') - 1)"  # without its query
 _TO_ONE_PLACE = f"""
 SELECT count(DISTINCT urls.id) AS pages, max(urls.id), {_PLACE} AS place {_PAGES}
-AND captures.status BETWEEN 300 AND 399 AND urls.status = captures.status AND urls.note LIKE '%redirects to %'
+AND captures.status BETWEEN 300 AND 399 AND urls.status = captures.status AND urls.note LIKE '%{MOVED}%'
 GROUP BY place ORDER BY pages DESC, place LIMIT 1
 """
 

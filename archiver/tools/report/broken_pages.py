@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from isal import isal_zlib
 
-from archiver.collection.records import links_at, open_warc
+from archiver.collection.records import LARGEST_METADATA, links_at, open_warc
 from archiver.errors import ArchiveError
 from archiver.frontier import figures
 from archiver.frontier.connection import Reader
@@ -31,7 +31,6 @@ COLUMNS = ("url", "status", "linked_from", "failure")
 PAGES_READ = 5000  # about a second
 MAX_SEARCHED = 10_000  # broken pages for which more links are searched
 LINKS_KEPT = 10  # per broken page
-LARGEST = 8 << 20  # bytes of a metadata record
 
 _UNCHANGED = b"\r\noutlinksOf: "  # of a page whose content did not change
 _SIZE = re.compile(rb"\r\nContent-Length: ([0-9]{1,9})(?:\r\n|\Z)")
@@ -89,10 +88,10 @@ def _find_links(db: Reader, folder: Path, linked: dict[str, list[str]]) -> None:
 def _targets(folder: Path, file: BinaryIO, offset: int, length: int) -> set[bytes]:
     """Return the links in the metadata record of *length* stored bytes at *offset* of *file*; none if it is damaged."""
     with suppress(ArchiveError, DamagedRecord, OSError, ValueError, OverflowError):
-        block = _usual(os.pread(file.fileno(), min(length, LARGEST), offset))
+        block = _usual(os.pread(file.fileno(), min(length, LARGEST_METADATA), offset))
         if block is None:
             record = next(read_records(file, offset), None)
-            if record is None or record.type != "metadata" or (record.size or 0) > LARGEST:
+            if record is None or record.type != "metadata" or (record.size or 0) > LARGEST_METADATA:
                 return set()
             block = b"".join(record.pieces())
         found = set(_LINK.findall(block))
@@ -107,7 +106,7 @@ def _usual(member: bytes) -> bytes | None:
     """Return the block of the metadata record that *member* is; None if it is anything else, or damaged."""
     inflate = isal_zlib.decompressobj(31)
     with suppress(*BROKEN):
-        head, found, rest = inflate.decompress(member, LARGEST).partition(b"\r\n\r\n")
+        head, found, rest = inflate.decompress(member, LARGEST_METADATA).partition(b"\r\n\r\n")
         size = _SIZE.search(head)
         whole = inflate.eof and not inflate.unused_data and found and rest.endswith(b"\r\n\r\n")
         if whole and size and int(size[1]) == len(rest) - 4 and b"\r\nWARC-Type: metadata\r\n" in head:

@@ -13,13 +13,14 @@ from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.frontier import figures
 from archiver.frontier.connection import Reader
 from archiver.frontier.figures import SeedFigures
+from archiver.frontier.gathered.redirects import MOVED
 from archiver.humanize import printable
 from archiver.tools.report.report import Summary
 
 RUNTIME_EXCEPTION = -5  # Heritrix's code for a failure that this version does not know
 LONGEST_NAME = 20_000  # characters; longer than the longest URL
 
-_TARGET = re.compile(r"redirects to (\S+)")
+_TARGET = re.compile(rf"{MOVED}(\S+)")
 _MOVED = (301, 302, 303, 307, 308)
 
 
