@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import re
+import sqlite3
 import time
 from contextlib import aclosing, closing
 from pathlib import Path
@@ -24,6 +25,7 @@ from archiver.policy.url_forms import likeness
 from archiver.tools.watch.guard import LIFE, Asking, Attempts, Guard, Origin, RefusedError
 from archiver.tools.watch.patterns import ProblemScan, patterns, regex_of, suggestions
 from archiver.tools.watch.reading import MOST, ListQuery, hosts, queue, urls
+from archiver.tools.watch.starting import has_database
 from archiver.tools.watch.tail import AT_ONCE, KEPT, WAITING, LogTail, Stream, Viewer, line_json, tidy
 from archiver.tools.watch.users import Role, add_user, new_user, read_users
 from fixtures import handmade_crawls
@@ -352,3 +354,16 @@ def test_patterns_and_problems_say_what_they_rest_on(large: Path) -> None:
         assert first["complete"]
         assert (len(first["rows"]), first["next"]) == (MOST, "500")
         assert len(scan.problems(db, "1000", time.time())["rows"]) == 200
+
+
+def test_a_crawl_that_starts_is_shown_when_its_tables_are_there(tmp_path: Path) -> None:
+    """SQLite makes an empty file first; a page that asked for it then was told that the crawl has not started."""
+    assert not has_database(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        assert not has_database(tmp_path)
+        db.execute("BEGIN IMMEDIATE")
+        assert not has_database(tmp_path)
+        db.execute("ROLLBACK")
+        db.executescript(schema_script())
+        assert has_database(tmp_path)

@@ -23,7 +23,8 @@ from archiver.collection.orders.add import described_seeds
 from archiver.config import toml
 from archiver.config.seeds import SeedList, table_of
 from archiver.config.settings import Settings, every_setting, key_of, with_values
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import totals
 from archiver.humanize import printable
 
 SETTINGS = frozenset(
@@ -154,7 +155,7 @@ class Starting:
             )
             self._running.append(process)
             end = time.monotonic() + START_TIME
-            while process.poll() is None and not Layout(new.directory).has_frontier():
+            while process.poll() is None and not has_database(new.directory):
                 if time.monotonic() > end:
                     raise ConfigError(f"the crawl in {new.directory} has not made its database yet; look again later")
                 time.sleep(POLL)
@@ -166,6 +167,14 @@ class Starting:
         for process in self._running:
             process.returncode = process.poll() or 0  # it is no child to wait for any more
         self._running = []
+
+
+def has_database(directory: Path) -> bool:
+    """Return True if a crawl in *directory* can be read: SQLite makes an empty file some time before its tables."""
+    try:
+        return Layout(directory).has_frontier() and totals.has_started(directory)
+    except (ArchiveError, ConfigError):  # the file is locked while its tables are made
+        return False
 
 
 def _tables(seeds: SeedList) -> Iterator[str]:
