@@ -154,7 +154,20 @@ def _other_archives(directory: Path) -> list[Path]:
 def first_urls(path: Path) -> list[str]:
     """Return the first seeds of the archive at *path*; if none are known, the first pages."""
     seeds = [] if path.is_file() else first_seeds(path, LISTED)
+    if seeds:
+        _report_damage(path)
     return seeds or list(_pages(path))
+
+
+def _report_damage(directory: Path) -> None:
+    """Print a message if the index of *directory* is damaged; pywb would silently show fewer captures."""
+    try:
+        with open_holdings(directory):
+            pass
+    except ArchiveError as error:
+        complain(str(error))
+    except ConfigError:  # the crawl has no captures yet
+        return
 
 
 def _pages(directory: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ The files are those that pywb reads: CDXJ, the older CDX (9 to 11 fields), and Z
 time. A crawl may merge and remove files during a search: all are opened together, so they stay readable.
 A file of any size answers at once. A file that is not sorted, as other programs may leave it, is sorted in memory if it
 is small. Otherwise it is refused, and the error names the command that rebuilds it; so no line is silently skipped.
+A file with zero bytes is refused too, as a power cut or a full disk leaves them, and `check_ends` refuses a cut one.
 """
 
 import heapq
@@ -22,6 +23,7 @@ from archiver.warc import cdx
 from archiver.warc.cdxj import LONGEST_LINE
 
 _CDXJ = ".cdxj"
+_GROWING = "run-"  # begins the name of a file that a crawl writes, so its last line may not be complete yet
 SMALL = 16 << 20  # bytes; up to this size all lines are checked for their order
 _ORDER_PROBES = 64  # lines compared in a larger file
 
@@ -72,6 +74,7 @@ class SortedFile:
         self._reader: object = None  # the iterator that moved the file last
         with storage(path):
             self._size = file.seek(0, 2)
+            self._torn = self._torn_line()
             if self._size <= SMALL:
                 self._file.seek(0)
                 if not self._is_sorted(iter(self._line, b"")):
@@ -83,6 +86,11 @@ class SortedFile:
                 self._read(self._size * step // _ORDER_PROBES)[1] for step in range(_ORDER_PROBES)
             ):
                 raise unsorted(path)
+
+    def check_end(self) -> None:
+        """Raise `ArchiveError` if the last line has no line end and is no entry: the file was cut."""
+        if self._torn and not self._path.name.startswith(_GROWING) and cdx.parse_line(self._torn) is None:
+            raise ArchiveError(f"{self._path} ends within a line, {self._torn[:60]!r}; {rebuild_advice(self._path)}")
 
     def since(self, start: bytes, *, one_more: bool = False) -> Iterator[bytes]:
         """Yield every line from *start* on, and with *one_more* first the last line before it.
@@ -112,8 +120,18 @@ class SortedFile:
     def _read(self, position: int) -> tuple[int, bytes]:
         return first_line(self._file, position, self._line)
 
+    def _torn_line(self) -> bytes:
+        """Return the last line if it has no line end."""
+        self._file.seek(max(0, self._size - 1))
+        if self._file.read(1) in (b"", b"\n"):
+            return b""
+        self._file.seek(max(0, self._size - LONGEST_LINE))
+        return self._file.read().rpartition(b"\n")[2]
+
     def _line(self) -> bytes:
         line = self._file.readline(LONGEST_LINE)
+        if b"\0" in line:
+            raise ArchiveError(f"{self._path} is damaged: it has zero bytes; {rebuild_advice(self._path)}")
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ArchiveError(
                 f"{self._path} has a line of more than {LONGEST_LINE} bytes, so it is not an index; "
@@ -194,6 +212,11 @@ class IndexLines:
         """Return the number of files."""
         return len(self._files)
 
+    def check_ends(self) -> None:
+        """Raise `ArchiveError` if one of the files was cut within a line."""
+        for file in self._files:
+            file.check_end()
+
     def since(self, start: bytes) -> Iterator[bytes]:
         """Yield every line from *start* on, in order."""
         return heapq.merge(*(file.since(start) for file in self._files))
@@ -214,6 +237,10 @@ class _ZipNumIndex:
         self._keys = SortedFile(path, file, cdx.first_key)
         with storage(path):
             self._cluster = cdx.Cluster(path)
+
+    def check_end(self) -> None:
+        """As that of `SortedFile`. A cut file of keys fails here; a cut block is named when it is read."""
+        self._keys.check_end()
 
     def since(self, start: bytes) -> Iterator[bytes]:
         """Yield every line from *start* on; the first may be in the block that begins before it."""

@@ -5,6 +5,7 @@ others. As in pywb, the original of a revisit is a capture with the same key and
 record refers to by URL and date.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -23,6 +24,8 @@ from archiver.collection.layout import NAME_A_COLLECTION, Layout
 from archiver.collection.payload import read_answer
 from archiver.collection.records import is_below, record_at
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.captures import CapturePlace, sample
+from archiver.frontier.totals import open_totals
 from archiver.humanize import count, printable
 from archiver.model import Profile
 from archiver.storage import OPEN
@@ -30,12 +33,13 @@ from archiver.warc import cdx, cdxj
 from archiver.warc.cdxj import IndexEntry, is_plain, is_revisit
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
-from archiver.warc.records import parse_date, profile_of, referred
+from archiver.warc.records import parse_date, profile_of, referred, target_of
 
 HIGHEST = "99999999999999"
 _ALL = DateRange("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines searched for URLs similar to a missing one
 _NEAR = 3
+PROBES = 20  # captures of crawl.db that are looked up in the index when it is opened
 SHOWN = 5  # collections in a folder
 MOST_PATH = 1000  # characters of a path
 _OF_FOLDERS = ("index.html", "index.htm", "index.xhtml", "index.php", "default.html", "default.htm")
@@ -109,10 +113,14 @@ class Holdings:
             raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
         if not layout.indexes.is_dir():
             raise ConfigError(f"{directory} holds no index; {_build_advice(directory)}")
+        known = _some_captures(layout)  # read first: a crawl writes lines of the index before rows of the database
         with index_search.open_index_files(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
                 raise ConfigError(f"{layout.indexes} holds no index; {_build_advice(directory)}")
-            yield cls(directory, index, partial(record_of, layout.archive))
+            index.check_ends()
+            holdings = cls(directory, index, partial(record_of, layout.archive))
+            holdings._refuse_incomplete(known)
+            yield holdings
 
     @classmethod
     @contextmanager
@@ -241,6 +249,38 @@ class Holdings:
         with self.record(entry) as record:
             reference = read_answer(record).framing.first("location")
         return url.join(entry.url, _utf8(reference)) if reference else None
+
+    def _refuse_incomplete(self, known: Iterable[CapturePlace]) -> None:
+        """Raise `ArchiveError` if the index lacks one of the captures *known*, although its record can be read."""
+        for capture in known:
+            if not self._lists(capture) and self._can_read(capture):
+                raise ArchiveError(
+                    f"the index of {self.directory} is not complete: it lacks {capture.url}, of which crawl.db knows a "
+                    f"capture; rebuild it: archiver index {quote(str(self.directory))}"
+                )
+
+    def _lists(self, capture: CapturePlace) -> bool:
+        found = self._under(cdxj.lookup_key(capture.url))
+        return any((entry.filename.removesuffix(OPEN), entry.offset) == capture[1:] for entry in found)
+
+    def _can_read(self, capture: CapturePlace) -> bool:
+        try:
+            with self.record_at(capture.warc, capture.offset) as record:
+                deque(record.pieces(), maxlen=0)
+                return target_of(record) == capture.url
+        except (ArchiveError, DamagedRecord, OSError):
+            return False  # `verify` says what is wrong with it
+
+
+def _some_captures(layout: Layout) -> list[CapturePlace]:
+    """Return some captures that crawl.db knows; none if it cannot be read, which other commands report."""
+    if not layout.database.is_file():
+        return []
+    try:
+        with open_totals(layout.directory) as db:
+            return sample(db, PROBES, cdxj.lookup_key)
+    except (ArchiveError, ConfigError):
+        return []
 
 
 def _build_advice(directory: Path) -> str:

@@ -5,7 +5,7 @@ each of its queries, and results are bounded. One thread at a time may use it.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -150,6 +150,45 @@ def _in_file(db: Reader, name: str) -> Iterator[Capture | Resource]:
     while rows := db.execute(RECORDS_IN_FILE, (name, after, ROWS_AT_ONCE)).fetchall():
         yield from resource_rows(rows)
         after = rows[-1][5]
+
+
+class CapturePlace(NamedTuple):
+    """A response to a plain GET, and the place of its record."""
+
+    url: str
+    warc: str
+    offset: int
+
+
+_MOST_HOSTS = 10_000  # more would take too long to sort
+_MOST_ROWS = 1000  # looked at for one probe
+_IS_PLAIN = """
+captures.status = 200 AND captures.revisit = '' AND captures.language = ''
+AND NOT EXISTS (SELECT 1 FROM asks WHERE asks.url = captures.url)
+"""
+_SAMPLE = f"""
+SELECT urls.url, warcs.name, offset FROM captures CROSS JOIN urls ON urls.id = captures.url
+JOIN warcs ON warcs.id = captures.warc WHERE captures.id >= ? AND captures.id < ? AND {_IS_PLAIN}
+ORDER BY captures.id LIMIT 1
+"""  # noqa: S608 - a constant above
+_LAST_OF_HOST = f"""
+SELECT found.url, warcs.name, offset
+FROM (SELECT id, url FROM urls WHERE url >= ? AND url < ? ORDER BY url DESC LIMIT ?) AS found
+CROSS JOIN captures ON captures.url = found.id JOIN warcs ON warcs.id = captures.warc
+WHERE {_IS_PLAIN} ORDER BY found.url DESC LIMIT ?
+"""  # noqa: S608 - a constant above
+
+
+def sample(db: Reader, most: int, key: Callable[[str], str]) -> list[CapturePlace]:
+    """Return up to twice *most* captures: some from each part of the crawl, and the last ones in an index by *key*."""
+    last = int(db.execute("SELECT coalesce(max(id), 0) FROM captures").fetchone()[0])
+    starts = sorted({1 + last * step // most for step in range(most)})
+    rows = [row for start in starts for row in db.execute(_SAMPLE, (start, start + _MOST_ROWS))]
+    hosts = [host for (host,) in db.execute("SELECT key FROM hosts WHERE archived > 0 LIMIT ?", (_MOST_HOSTS + 1,))]
+    if 0 < len(hosts) <= _MOST_HOSTS:
+        host = max(hosts, key=lambda name: key(f"{name}/"))
+        rows += db.execute(_LAST_OF_HOST, (f"{host}/", f"{host}0", _MOST_ROWS, most))
+    return [CapturePlace(address, bare(name, "the database"), offset) for address, name, offset in dict.fromkeys(rows)]
 
 
 class ClosedFile(NamedTuple):
