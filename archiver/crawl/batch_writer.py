@@ -27,7 +27,7 @@ from archiver.crawl.recrawl import adjusted, conclude_left_out
 from archiver.crawl.rules import CurrentRules
 from archiver.crawl.visit import Visited, conclude, conclude_failure, conclude_unasked
 from archiver.errors import ROBOTS_PRECLUDED, Failure
-from archiver.extract.coding_fault import with_coding_fault
+from archiver.extract.body_faults import with_body_faults
 from archiver.extract.exchange import LargeDocumentError, read_links
 from archiver.humanize import volume
 from archiver.model import Event, FileState, Links, Profile, Resource, Settlement
@@ -230,7 +230,7 @@ class BatchWriter:
         if exchange is not None:
             links = self._links(visited)
             if visited.unmodified is None:
-                exchange = with_coding_fault(exchange, links)
+                exchange = with_body_faults(exchange, links)
             deposit = PendingVisit(claim, exchange, links, upload=visited.upload)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))

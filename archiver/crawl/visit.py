@@ -23,7 +23,7 @@ from archiver.crawl.visit_rules import (
     year_of,
 )
 from archiver.errors import Failure, FetchError
-from archiver.extract.coding_fault import has_cut_coding
+from archiver.extract.body_faults import is_cut, is_incomplete
 from archiver.extract.exchange import (
     PAGES,
     UNREAD,
@@ -167,10 +167,11 @@ def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
         return retry.RetryDecision(Event.RETRY, "asks for a password, which the next request sends", now)
     own = rules.of_host(claim.url)
     if is_robots(claim):
-        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, own.patience, now)
+        ends = is_cut(exchange)
+        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, own.patience, now, is_cut=ends)
     if OTHER_VERSION in exchange.notes and claim.tries < max(own.retries, 1):
         return retry.RetryDecision(Event.RETRY, "not modified, but of another version", now + retry.pause(claim.tries))
-    cut, is_damaged = exchange.truncated, has_cut_coding(exchange)
+    cut, is_damaged = exchange.truncated, is_incomplete(exchange)
     return retry.after_answer(exchange.framing, cut, claim.tries, own.retries, now, is_damaged=is_damaged)
 
 

@@ -21,6 +21,7 @@ from itertools import islice
 
 from archiver import extract, url
 from archiver.config.expressions import compiled
+from archiver.extract.body_faults import is_cut
 from archiver.extract.html.tables import MOST_AGENTS, REFUSE, relation_hop
 from archiver.extract.references import NOFOLLOW, REFRESH, UrlJoiner
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings
@@ -29,7 +30,6 @@ from archiver.http.content_coding import decoded
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.policy import referrer, robots
 from archiver.policy.novelty import READ_ALL
-from archiver.policy.retry import CUT
 from archiver.policy.scope import is_guess, redirects_in_a_row
 from archiver.policy.speculative import is_sitemap
 
@@ -178,7 +178,7 @@ def robots_answer(claim: Claim, exchange: Exchange, links: Links) -> Robots:
         target = next((link.url for link in links.links if link.hop is Hop.REDIRECT), None)
         followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
         return Robots(status, b"", redirect=target if followed else None)
-    if exchange.truncated in CUT:
+    if is_cut(exchange):
         return Robots(robots.NO_RULES, b"")  # the missing part may hold the rule that matters
     if status == 0 or 200 <= status < 300:
         return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])

@@ -31,6 +31,7 @@ _LINE_END = re.compile(rb"\r?\n")
 _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
 LARGE_LENGTH = "large-content-length"  # fault word for 2^63 and more: as in browsers, the body ends with the connection
+_WHOLE_RANGE = re.compile(r"bytes[ \t]+0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
 _USUAL_LENGTH = 18  # digits of a body's length that fits in 63 bits
 
 Field = tuple[str, str]
@@ -208,6 +209,14 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
     if size >= 1 << 63:
         return BodyLength(None, chunked=False, faults=(LARGE_LENGTH,))
     return BodyLength(size, chunked=False)
+
+
+def is_unasked_part(request: bytes, framing: Framing) -> bool:
+    """Return True if a response is a part (206) of what *request* asked for; one that holds all bytes is none."""
+    if framing.status != 206 or b"\nrange:" in request.partition(b"\r\n\r\n")[0].lower():
+        return False
+    found = _WHOLE_RANGE.fullmatch((framing.first("content-range") or "").strip())
+    return found is None or int(found[1]) + 1 != int(found[2])
 
 
 def content_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:

@@ -55,7 +55,10 @@ def pause(tries: int) -> float:
 def after_answer(
     framing: Framing, truncated: Truncation | None, tries: int, retries: int, now: float, *, is_damaged: bool = False
 ) -> RetryDecision:
-    """Decide after an answer was captured on try number *tries* (the first is 0); *is_damaged*: its coding breaks."""
+    """Decide after an answer was captured on try number *tries* (the first is 0).
+
+    *is_damaged*: its framing or its coding breaks, or it is only a part.
+    """
     wait, rest = retry_after(framing, now), rest_after(framing, tries, now)
     not_before = now + rest if rest else 0.0
     faults = f"malformed: {', '.join(framing.faults)}" if framing.faults else ""
@@ -70,6 +73,9 @@ def after_answer(
 
 
 CODING_FAULT = "content-coding"  # fault word for a body that is not encoded as its head says
+CHUNK_FAULT = "chunk"  # fault word for a body whose chunked framing breaks
+PART_FAULT = "unasked-part"  # fault word for a 206 to a request that asked for the whole
+DAMAGE = frozenset((CODING_FAULT, CHUNK_FAULT, PART_FAULT))  # faults after which a body may be requested once more
 
 
 def cut_note(truncated: Truncation) -> str:
@@ -78,14 +84,15 @@ def cut_note(truncated: Truncation) -> str:
 
 
 def after_rules(
-    framing: Framing, truncated: Truncation | None, tries: int, patience: float, now: float
+    framing: Framing, truncated: Truncation | None, tries: int, patience: float, now: float, *, is_cut: bool = False
 ) -> RetryDecision:
     """Decide after an answer for robots.txt on try number *tries*. Errors are retried while `is_patient` is true.
 
     Until then no other request goes to the host (RFC 9309 §2.3.1.4). We also wait as long as Retry-After says.
+    *is_cut*: a part of the rules is missing.
     """
     decision = after_answer(framing, truncated, tries, 0, now)
-    silent = framing.status in OVERLOADED or framing.status >= 500 or truncated in CUT
+    silent = framing.status in OVERLOADED or framing.status >= 500 or is_cut or truncated in CUT
     if not silent or not is_patient(tries, patience):
         return decision
     note = decision.note or f"answered {framing.status}"

@@ -12,6 +12,7 @@ from archiver.http import Dechunker, Digester, Framer, digest_of, digests_of
 from archiver.http.chunked import MAX_LINE, MAX_TRAILER
 from archiver.http.framer import LONGEST_HEAD, MAX_INTERIM, MAX_SURPLUS
 from archiver.model import Framing, Truncation
+from archiver.policy.retry import CHUNK_FAULT
 from fixtures.badserver import BAD, Verdict
 from fixtures.growth import growth
 from fixtures.rawserver import End
@@ -364,3 +365,10 @@ def test_another_protocol_than_the_one_asked_for_is_none(named: bytes) -> None:
     assert framer.framing is not None
     assert (framer.upgraded, framer.early, framer.surplus) == (False, b"", b"said")
     assert framer.framing.faults == ("unasked-upgrade",)
+
+
+def test_the_word_for_broken_chunks_is_the_one_that_the_verdict_knows() -> None:
+    framer = Framer()
+    framer.feed(CHUNKED + b"2\r\nhi\r\nzz\r\n")
+    assert framer.framing is not None
+    assert framer.framing.faults == (CHUNK_FAULT,)

@@ -232,3 +232,30 @@ def test_browsers_lone_crs(suites: Path) -> None:
         raw = str(row["reply_latin1"]).encode("latin-1")
         lone = raw.replace(b"\r\n", b"").count(b"\r") > 0  # one row has none: it only mixes its line ends
         assert framed(raw)[2] != lone, row
+
+
+ASKED = b"GET / HTTP/1.1\r\nHost: h\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_end", "status", "content_range", "is_part"),
+    [
+        (b"\r\n", 206, b"bytes 0-9/20", True),
+        (b"\r\n", 206, b"bytes 10-19/20", True),
+        (b"\r\n", 206, b"bytes 0-19/20", False),
+        (b"\r\n", 206, b"Bytes  0-19/20 ", False),
+        (b"\r\n", 206, b"bytes 0-19/*", True),
+        (b"\r\n", 206, b"bytes */20", True),
+        (b"\r\n", 206, b"0-19/20", True),
+        (b"\r\n", 206, b"bytes 0-%b/%b" % (b"9" * 5000, b"9" * 5000), True),
+        (b"\r\n", 206, b"", True),
+        (b"\r\n", 200, b"bytes 0-9/20", False),
+        (b"Range: bytes=0-9\r\n\r\n", 206, b"bytes 0-9/20", False),
+        (b"RANGE: bytes=0-9\r\n\r\n", 206, b"", False),
+        (b"X-Range: bytes=0-9\r\n\r\n", 206, b"bytes 0-9/20", True),
+        (b"\r\n\nrange: in a body", 206, b"bytes 0-9/20", True),
+    ],
+)
+def test_a_part_that_was_not_asked_for(request_end: bytes, status: int, content_range: bytes, *, is_part: bool) -> None:
+    framing = read_head(b"HTTP/1.1 %d X\r\nContent-Range: %b\r\n\r\n" % (status, content_range))
+    assert head.is_unasked_part(ASKED + request_end, framing) is is_part

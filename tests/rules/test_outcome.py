@@ -146,6 +146,20 @@ def test_any_other_answer_for_robots_txt_is_the_last_word(status: int) -> None:
     assert retry.after_rules(answer(status), Truncation.DISCONNECT, 0, 300.0, NOW).event is Event.RETRY
 
 
+def test_a_robots_txt_without_its_end_is_asked_about_as_after_an_error() -> None:
+    assert retry.after_rules(answer(200), None, 0, 300.0, NOW, is_cut=True).event is Event.RETRY
+    assert retry.after_rules(answer(200), None, 99, 300.0, NOW, is_cut=True).event is Event.CAPTURE
+
+
+@pytest.mark.parametrize(
+    ("tries", "retries", "event"), [(0, 3, Event.RETRY), (1, 3, Event.CAPTURE), (0, 0, Event.CAPTURE)]
+)
+def test_a_damaged_answer_gets_one_more_chance(tries: int, retries: int, event: Event) -> None:
+    broken = answer(200, faults=(retry.CHUNK_FAULT,))
+    result = retry.after_answer(broken, Truncation.UNSPECIFIED, tries, retries, NOW, is_damaged=True)
+    assert (result.event, result.note) == (event, "cut: unspecified; malformed: chunk")
+
+
 def test_what_retry_after_asks_for_is_waited_for_besides() -> None:
     result = retry.after_rules(answer(503, ("retry-after", "900")), None, 0, 10.0, NOW)
     assert (result.event, result.due, result.not_before) == (Event.RETRY, NOW + 900, NOW + 900)

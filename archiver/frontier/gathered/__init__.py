@@ -7,7 +7,7 @@ are remembered by their rows, because a table has many more that were archived w
 
 from archiver.frontier.connection import Reader
 from archiver.model import Profile, Truncation
-from archiver.policy.retry import CODING_FAULT, CUT, cut_note
+from archiver.policy.retry import CHUNK_FAULT, CODING_FAULT, CUT, PART_FAULT, cut_note
 
 ERRORS = 400  # the first status of an error
 DEEPEST = 12  # deeper URLs are counted together
@@ -94,8 +94,14 @@ INSERT INTO temp.failure_figures AS groups SELECT {_ALIKE}, urls.failure, 1 FROM
 ON CONFLICT (alike, failure) DO UPDATE SET urls = groups.urls + 1
 """  # noqa: S608 - constants
 
-_KNOWN_CUTS = sorted((*CUT, Truncation.LENGTH))  # where only the framing is broken, the answer may be whole
-TRUNCATED = "(" + " OR ".join(f"urls.note LIKE '{cut_note(why)}%'" for why in _KNOWN_CUTS) + ")"
+_KNOWN_CUTS = sorted((*CUT, Truncation.LENGTH))  # where only the length is contradictory, the answer may be whole
+_BROKEN = f"{cut_note(Truncation.UNSPECIFIED)}; malformed: "
+TRUNCATED_NOTES = (
+    *(f"{cut_note(why)}%" for why in _KNOWN_CUTS),
+    *(f"{_BROKEN}{others}{CHUNK_FAULT}%" for others in ("", "%, ")),
+    *(f"malformed: {others}{PART_FAULT}%" for others in ("", "%, ")),
+)
+TRUNCATED = "(" + " OR ".join(f"urls.note LIKE '{note}'" for note in TRUNCATED_NOTES) + ")"
 UNDECODABLE = f"(urls.note LIKE 'malformed: {CODING_FAULT}%' OR urls.note LIKE 'malformed: %, {CODING_FAULT}%')"
 INCOMPLETE = f"({TRUNCATED} OR {UNDECODABLE})"
 MISSING = (

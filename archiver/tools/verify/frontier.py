@@ -25,7 +25,7 @@ from archiver.frontier.address import shared_frontier
 from archiver.frontier.connection import Reader
 from archiver.frontier.database import ASKED
 from archiver.model import Profile, Truncation
-from archiver.policy.retry import CODING_FAULT, CUT, OVERLOADED
+from archiver.policy.retry import CUT, DAMAGE, OVERLOADED
 from archiver.storage import OPEN, bare
 from archiver.tools.verify.findings import VerifyFinding
 from archiver.tools.verify.inventory import BATCH, mark
@@ -191,7 +191,7 @@ class FrontierCheck:
         yield from self._unknown()
 
     def _settled_twice(self, db: Reader) -> Iterator[VerifyFinding]:
-        """Yield the URLs with several final captures; one whose coding breaks may have been requested once more."""
+        """Yield the URLs with several final captures; one that is damaged may have been requested once more."""
         values = json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT))
         for url, times, requeued in db.execute(_SETTLED_TWICE, values).fetchall():
             places = db.execute(_METADATA, (url,)).fetchall()
@@ -200,12 +200,12 @@ class FrontierCheck:
                 yield VerifyFinding(self._path, "settled-twice", message, url=url)
 
     def _is_damaged(self, name: str, offset: int) -> bool:
-        """Return True if the metadata record at *offset* of the file *name* says that the coding of a body breaks."""
+        """Return True if the metadata record at *offset* of the file *name* says that a body is damaged."""
         with suppress(ArchiveError, DamagedRecord, OSError, ValueError, OverflowError):  # they are findings elsewhere
             if is_below(name):
                 with record_at(Layout(self._directory).archive, name, offset) as record:
                     notes = b"".join(record.pieces()) if (record.size or 0) <= LARGEST_METADATA else b""
-                    return CODING_FAULT in VisitMetadata.parse(notes).faults
+                    return not DAMAGE.isdisjoint(VisitMetadata.parse(notes).faults)
         return False
 
     def _known(self) -> dict[str, WarcExtent]:
