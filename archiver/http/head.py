@@ -23,9 +23,9 @@ MAX_CODINGS = 5  # curl's limit for stacked codings
 UNKNOWN_CODING = "unknown-content-coding"  # fault word: browsers show the body as it is; many name a charset there
 SHORT = 256  # bytes; parsed lines up to this length are cached: a server repeats most of them
 
-_STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
-_STATUS_AND_SIGN = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{3})(?=[:;,.])")  # browsers accept `200: OK`
-_SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
+_STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])", re.IGNORECASE)  # as browsers do
+_STATUS_AND_SIGN = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{3})(?=[:;,.])", re.IGNORECASE)  # `200: OK`, the same
+_SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])", re.IGNORECASE)
 _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
 _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
@@ -64,7 +64,7 @@ def leading_blank(data: bytes | bytearray, start: int = 0) -> int:
 
 def may_be_head(data: bytes | bytearray, start: int = 0) -> bool:
     """True if *data* can be the start of a head. Otherwise it is a bare body, as in HTTP/0.9."""
-    begin = bytes(data[(at := leading_blank(data, start)) : at + 5])
+    begin = bytes(data[(at := leading_blank(data, start)) : at + 5]).upper()
     return b"HTTP/".startswith(begin) or b"ICY ".startswith(begin[:4])
 
 
@@ -135,7 +135,8 @@ def _read_status(line: bytes) -> Status:
     if found:
         version = found[1].decode()
         status = int(found[2])
-        faults: tuple[str, ...] = () if version in ("1.0", "1.1") else ("http-version",)
+        usual = version in ("1.0", "1.1") and line.startswith(b"HTTP/")
+        faults: tuple[str, ...] = () if usual else ("http-version",)
         if status < 100:
             faults += ("status-line",)
         return status, "http/1.0" if version == "1.0" else "http/1.1", faults + odd

@@ -105,6 +105,9 @@ SAMPLES: dict[str, Sample] = {
     "103 first, often": Sample(
         HEAD + b"Content-Length: 2\r\n\r\nhi", b"hi", before=b"HTTP/1.1 103 Hints\nLink: <a>\n\n" * 1500
     ),
+    "in small letters": Sample(
+        b"http/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hi", faults=("http-version",), reusable=False
+    ),
     "ICY, sized": Sample(
         b"ICY 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hi", faults=("icy-status-line",), reusable=False
     ),

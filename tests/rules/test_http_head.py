@@ -54,9 +54,7 @@ def test_status_lines(line: bytes, status: int, protocol: str, faults: tuple[str
     assert framing.head_length == len(line) + 4
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"<p>hi", b"\r\n\r\n", b"http/1.1 200 OK\r\n\r\n", b"HTTP", b"ICY", b"HTTPS/1.1 200"]
-)
+@pytest.mark.parametrize("data", [b"", b"<p>hi", b"\r\n\r\n", b"HTTP", b"ICY", b"HTTPS/1.1 200"])
 def test_without_a_head_everything_is_body(data: bytes) -> None:
     framing = read_head(data)
     assert (framing.status, framing.head_length, framing.protocol) == (0, 0, "http/0.9")
