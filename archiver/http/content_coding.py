@@ -5,6 +5,7 @@ lenient as browsers and never raises. A body that is not encoded as its header s
 passed on unchanged. Broken or cut data yields everything before the fault. The notes say which of these happened.
 """
 
+import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -196,12 +197,16 @@ def _before_fault(engine: _Engine, source: _Source, number: int, given: int) -> 
 
 
 class _Zlib:
-    """gzip, also of several members; zlib and raw deflate, which both go by the name of deflate."""
+    """gzip, also of several members; zlib and raw deflate, which both go by the name of deflate.
+
+    Browsers, curl and wget accept data without its checksum, and so does this; a wrong checksum is a fault.
+    """
 
     def __init__(self, bits: int) -> None:
         self._bits = bits
         self._engine = zlib.decompressobj(bits)
         self._ended = False  # padding follows
+        self._broken = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data and not self._ended:
@@ -210,12 +215,39 @@ class _Zlib:
                     self._ended = True
                     return
                 self._engine = zlib.decompressobj(self._bits)
-            yield self._engine.decompress(data, OUTPUT_STEP)
+            try:
+                yield self._engine.decompress(data, OUTPUT_STEP)
+            except zlib.error as error:
+                if self._bits == _GZIP_BITS and _NO_HEADER in str(error):  # what follows a member is no other one
+                    self._ended = True
+                    return
+                self._broken = True
+                raise
             data = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
 
     @property
     def whole(self) -> bool:
-        return self._engine.eof
+        return self._engine.eof or self._ended or (not self._broken and self._lacks_its_sum())
+
+    def _lacks_its_sum(self) -> bool:
+        """Return True if the data has ended, but not the checksum behind it.
+
+        Then any further byte is one of the checksum. Inside the data, no code begins with zeros and with ones alike.
+        """
+        return all(_reaches_the_sum(self._engine.copy(), further) for further in (b"\0", b"\xff"))
+
+
+def _reaches_the_sum(engine: "zlib._Decompress", further: bytes) -> bool:
+    """Return True if *engine* takes the byte *further*, several times, for a checksum, and gives no more output."""
+    try:
+        for _ in range(_SUM):
+            if engine.decompress(further):
+                return False
+            if engine.eof:
+                return True
+    except zlib.error as error:
+        return _WRONG_SUM.search(str(error)) is not None
+    return False
 
 
 class _Brotli:
@@ -261,6 +293,9 @@ class _Zstd:
 
 
 _GZIP_BITS, _ZLIB_BITS, _RAW_BITS = 31, 15, -15  # zlib's numbers for its three formats
+_NO_HEADER = "incorrect header check"  # zlib's words for data that does not begin as its format does …
+_WRONG_SUM = re.compile(r"incorrect (?:data|length) check")  # … and for a checksum or length that is not right
+_SUM = 8  # bytes of the checksum and the length behind gzip data
 
 
 def _gzip_engines(start: bytes, _: DecoderLimits) -> list[_NewEngine]:

@@ -1,5 +1,7 @@
 """Answers that are odd but shown by browsers: their links are followed, and the verdict finds no fault with them."""
 
+import gzip
+import zlib
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,10 @@ HOME = page("Home", ["/next"]).encode()
 SENT = message("200 OK", HOME, content_type="text/html")
 
 
+def coded(body: bytes, coding: str) -> Sendable:
+    return keep(message("200 OK", body, content_type="text/html", content_encoding=coding))
+
+
 SHOWN: dict[str, Sendable] = {
     "small letters": keep(SENT.replace(b"HTTP", b"http")),
     "mixed letters": keep(SENT.replace(b"HTTP", b"Http")),
@@ -21,6 +27,9 @@ SHOWN: dict[str, Sendable] = {
     "LF only": SENT.replace(b"\r\n", b"\n"),
     "a plus": SENT.replace(b"Content-Length: ", b"Content-Length: +"),
     "an unknown coding": SENT.replace(b"Content-Length: ", b"Transfer-Encoding: x\r\nContent-Length: "),
+    "gzip without its checksum": coded(gzip.compress(HOME)[:-8], "gzip"),
+    "gzip and garbage": coded(gzip.compress(HOME) + b"\x1fgarbage", "gzip"),
+    "zlib without its checksum": coded(zlib.compress(HOME)[:-4], "deflate"),
     "another length": SENT.replace(b"Content-Length: ", b"Content-Length: 9, "),
 }
 

@@ -110,3 +110,45 @@ def test_a_window_above_the_limit_is_rejected(suites: Path) -> None:
 def test_zstd_never_raises(body: bytes, limit: int) -> None:
     for packed in (body, PACKED[:9] + body, PACKED[: len(body)] + body):
         assert len(decoded(packed, ("zstd",), limit)[0]) <= limit
+
+
+RAW = zlib.compressobj(9, zlib.DEFLATED, -15)
+MEMBER, STREAM, BARE = gzip.compress(TEXT), zlib.compress(TEXT), RAW.compress(TEXT) + RAW.flush()
+
+
+@pytest.mark.parametrize("left", range(9))
+def test_data_without_all_of_its_checksum_is_whole(left: int) -> None:
+    """Browsers, curl and wget show it without a word; one byte less, and data is missing."""
+    assert decoded(MEMBER[: len(MEMBER) - left], ("gzip",), LIMIT) == (TEXT, "")
+    assert decoded(STREAM[: len(STREAM) - min(left, 4)], ("deflate",), LIMIT) == (TEXT, "")
+    assert decoded(MEMBER + MEMBER[: len(MEMBER) - left], ("gzip",), LIMIT) == (TEXT + TEXT, "")
+    assert decoded(BARE, ("deflate",), LIMIT) == (TEXT, "")
+
+
+@given(st.binary(max_size=300), st.data(), st.sampled_from([0, 1, 9]), st.sampled_from([0, zlib.Z_FIXED]))
+def test_data_that_lacks_a_byte_is_cut(text: bytes, data: st.DataObject, level: int, strategy: int) -> None:
+    for bits, coding, end in ((31, "gzip", 8), (15, "deflate", 4)):
+        coder = zlib.compressobj(level, zlib.DEFLATED, bits, 8, strategy)
+        body = coder.compress(text) + coder.flush()
+        assert decoded(body[:-end], (coding,), LIMIT) == (text, "")
+        kept = data.draw(st.integers(10 if coding == "gzip" else 2, len(body) - end - 1))
+        assert decoded(body[:kept], (coding,), LIMIT)[1] in {
+            f"{coding} data is cut",
+            f"not {coding}, as the header says",
+        }
+
+
+def test_a_wrong_checksum_is_a_fault() -> None:
+    for wrong in (MEMBER[:-8] + b"abcdefgh", MEMBER[:-4] + b"efgh"):
+        assert decoded(wrong, ("gzip",), LIMIT) == (TEXT, "broken gzip data")
+    assert decoded(STREAM[:-4] + b"abcd", ("deflate",), LIMIT)[1] == "broken deflate data"
+
+
+@pytest.mark.parametrize("padding", [b"\0" * 99, b"garbage", b"\x1fgarbage", b"\x1f\x1f", b"\x1f\0\x8b"])
+def test_what_follows_gzip_data_is_no_fault(padding: bytes) -> None:
+    assert decoded(MEMBER + padding, ("gzip",), LIMIT) == (TEXT, "")
+
+
+def test_a_further_member_that_is_cut_or_broken_is_a_fault() -> None:
+    assert decoded(MEMBER + MEMBER[:-9], ("gzip",), LIMIT)[1] == "gzip data is cut"
+    assert decoded(MEMBER + MEMBER[:40] + b"\xff" * 20 + MEMBER[60:], ("gzip",), LIMIT)[1] == "broken gzip data"

@@ -42,9 +42,9 @@ def test_codings_are_decoded(codings: tuple[str, ...], body: bytes) -> None:
     [("gzip", gzip.compress(TEXT, mtime=0)), ("deflate", zlib.compress(TEXT)), ("br", brotlicffi.compress(TEXT))],
 )
 def test_a_broken_body_is_decoded_up_to_the_fault(coding: str, packed: bytes) -> None:
-    whole, _ = decoded(packed[:-3], (coding,), LIMIT)
+    whole, _ = decoded(packed[:-12], (coding,), LIMIT)
     assert TEXT.startswith(whole)
-    assert decoded(packed[:-3], (coding,), LIMIT)[1]
+    assert decoded(packed[:-12], (coding,), LIMIT)[1]
     broken, note = decoded(packed[: len(packed) // 2] + b"\xff" * 40, (coding,), LIMIT)
     assert note
     assert broken[:20] == TEXT[:20]
