@@ -29,8 +29,8 @@ _NAME = re.compile(r"([^/?#]+?)(?:\.(?:dzi|xml|js))?(\?[^#]*)?\Z")
 _FORMAT = re.compile(r"[a-z]{2,5}")
 
 _VIEWERS = ("OpenSeadragon", "tileSource")
-_FIELD = r"[\"']?(?<![\w$.]){}[\"']?\s*+:\s*+[\"']?([^\s\"',{{}}]{{1,500}})"
-_SETTINGS = re.compile(r"deepzoom/200[89]|[\"']zoomifytileservice[\"']")
+_FIELD = r"[\"']?(?<![\w$.]){}[\"']?\s*+:\s*+[\"'`]?([^\s\"'`,{{}}]{{1,500}})"
+_SETTINGS = re.compile(r"deepzoom/200[89]|[\"'`]zoomifytileservice[\"'`]")
 _AROUND = 600  # characters of the settings of one picture before and after its type
 _FIELDS = {
     name: re.compile(_FIELD.format(name))
@@ -49,11 +49,11 @@ _FIELDS = {
 }
 _MOST_PICTURES = 100  # of one script
 _SOURCES = compiled(
-    r"\btileSources?[\"']?\s*+:\s*+\[?\s*+((?:[\"'][^\"'\\\s<>]{1,500}+[\"']\s*+,?\s*+){1,1000}+)", re.ASCII
+    r"\btileSources?[\"']?\s*+:\s*+\[?\s*+((?:[\"'`][^\"'`\\\s<>]{1,500}+[\"'`]\s*+,?\s*+){1,1000}+)", re.ASCII
 )
-_SOURCE = re.compile(r"[\"']([^\"']+)[\"']")
+_SOURCE = re.compile(r"[\"'`]([^\"'`]+)[\"'`]")
 _DESCRIPTION = re.compile(r"(?:\.dzi|\.xml|/info\.json)(?:\?|\Z)")
-_BUTTONS = re.compile(r"[\"']?\bprefixUrl[\"']?\s*+:\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
+_BUTTONS = re.compile(r"[\"']?\bprefixUrl[\"']?\s*+:\s*+[\"'`]([^\"'`\\\s<>$]{1,500})[\"'`]")
 _NO_BUTTONS = re.compile(r"\bshowNavigationControl[\"']?\s*+:\s*+(?:false|!1)|\bnavImages\b")
 _OPTIONAL = {"showRotationControl": ("rotateleft", "rotateright"), "showFlipControl": ("flip",)}
 _OPTIONAL |= {"sequenceMode": ("previous", "next")}

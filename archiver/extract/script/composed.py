@@ -25,7 +25,7 @@ _MOST_TERMS = 8  # of one URL
 _SIGNS = ("href", "src", "location", "fetch", "url", ".load(", ".ajax(", ".get", ".open(")
 _JOINS = re.compile(r"\s{0,40}(?:\+(?![+=])|(?P<call>\.concat\())\s{0,40}")
 _NEXT = re.compile(r"\s{0,4}(?:,|\)\s{0,4}\.concat\()\s{0,4}")  # argument of concat
-_QUOTED = compiled(r"'((?:[^'\\\n]|\\.){0,300}+)'|\"((?:[^\"\\\n]|\\.){0,300}+)\"")
+_QUOTED = compiled(r"'((?:[^'\\\n]|\\.){0,300}+)'|\"((?:[^\"\\\n]|\\.){0,300}+)\"|`((?:[^`\\$]|\\.|\$(?!\{)){0,300}+)`")
 _HOLE = re.compile(r"\$\{\s{0,4}")
 _HOLE_ENDS = re.compile(r"\s{0,4}\}")
 _LITERAL = compiled(r"(?:[^`\\$]|\\.|\$(?!\{)){1,300}+")
@@ -145,7 +145,7 @@ def _sum(text: str, joins: re.Match[str], *, attribute: bool) -> tuple[list[str 
 def _term(text: str, position: int) -> tuple[str | Part | None, int]:
     """Return the string or the part at *position*, and its end."""
     if quoted := _QUOTED.match(text, position):
-        return strings.unescaped(quoted[1] or quoted[2] or ""), quoted.end()
+        return strings.unescaped(quoted[1] or quoted[2] or quoted[3] or ""), quoted.end()
     return parts.part(text, position) or (None, position)
 
 
@@ -206,7 +206,7 @@ _HEADER = 500  # characters of a start tag
 _ID = re.compile(r"\bid\s{0,4}=\s{0,4}[\"']?([\w:.-]{2,100})", re.IGNORECASE)
 _TYPE = re.compile(r"\btype\s{0,4}=\s{0,4}[\"']?([\w/+.-]{1,100})", re.IGNORECASE)
 _SRC = re.compile(r"\bsrc\s{0,4}=", re.IGNORECASE)
-_PUTS_TOGETHER = re.compile(r"\$\{\s{0,4}[\w$]|[\"']\s{0,4}\+\s{0,4}[\w$]|\.concat\(")
+_PUTS_TOGETHER = re.compile(r"\$\{\s{0,4}[\w$]|[\"'`]\s{0,4}\+\s{0,4}[\w$]|\.concat\(")
 _ASSIGNED = re.compile(
     rf"(?:\b(?:const|let|var)\s{{1,4}}|\b(?:window|self|globalThis)\.|(?:\A|[;\n])\s{{0,4}})({NAME})\s{{0,4}}=\s{{0,4}}[\[{{]"
 )

@@ -12,8 +12,8 @@ from archiver.config.expressions import compiled
 
 _ENABLED = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage|notFoundPage)\s{0,10}:\s{0,10}true")
 _NAMES = {"notfoundpage": "_404.md"}
-_HOME = re.compile(r"\bhomepage\s{0,10}:\s{0,10}[\"']")
-_TEXT = re.compile(r"[\"']/?+([\w@./-]{4,300}+)(?<=\.md)[\"']", re.ASCII)
+_HOME = re.compile(r"\bhomepage\s{0,10}:\s{0,10}[\"'`]")
+_TEXT = re.compile(r"[\"'`]/?+([\w@./-]{4,300}+)(?<=\.md)[\"'`]", re.ASCII)
 
 _LINK = compiled(rb"\]\(\s*+<?([^\s()<>#?\"']{1,500}+)([^()\n]{0,200}+)")
 _ROUTE = re.compile(rb"[\"'(]#/([^\s()<>#?\"']{1,500}+)")

@@ -27,31 +27,31 @@ _ANSWERS = re.compile(  # messages
     rb"(?<![\w$.])(?:self\s{0,4}\.\s{0,4})?(?:onmessage|onconnect)\s{0,4}=(?!=)"
     rb"|(?<![\w$.])(?:self\.)?addEventListener\(\s{0,4}[\"'`](?:message|connect)[\"'`]"
 )
-_REVISION = r"[\"']?revision[\"']?\s*+:\s*+(?:\"[^\"\\\n]{0,100}+\"|'[^'\\\n]{0,100}+'|null)"
+_REVISION = r"[\"']?revision[\"']?\s*+:\s*+(?:\"[^\"\\\n]{0,100}+\"|'[^'\\\n]{0,100}+'|`[^`\\$\n]{0,100}+`|null)"
 _KEPT = compiled(
-    rf"\{{\s*+(?:{_REVISION}\s*+,\s*+)?+[\"']?url[\"']?\s*+:\s*+[\"']([^\"'\\\s<>]{{1,500}}+)[\"']\s*+"
+    rf"\{{\s*+(?:{_REVISION}\s*+,\s*+)?+[\"']?url[\"']?\s*+:\s*+[\"'`]([^\"'`\\\s<>$]{{1,500}}+)[\"'`]\s*+"
     rf"(?:,\s*+{_REVISION}\s*+)?+[,}}]"
 )
 _PARTS = re.compile(r"\bmodulePathPrefix[\"']?\s{0,4}:\s{0,4}[\"']([\w./@:-]{1,300}?)/?[\"']")
 _USED = re.compile(r"\bworkbox\.([a-z][A-Za-z]{2,30})\b")
 _CAPITAL = re.compile(r"(?=[A-Z])")
-_DEFINED = compiled(r"(?<![\w$.])define\(\[((?:\s*+[\"'][^\"'\\\s]{1,200}+[\"']\s*+,?+)++)\]")
-_MODULE = re.compile(r"[\"'](\.{1,2}/[\w./@-]{1,200})[\"']", re.ASCII)
+_DEFINED = compiled(r"(?<![\w$.])define\(\[((?:\s*+[\"'`][^\"'`\\\s]{1,200}+[\"'`]\s*+,?+)++)\]")
+_MODULE = re.compile(r"[\"'`](\.{1,2}/[\w./@-]{1,200})[\"'`]", re.ASCII)
 
 _JOINED = compiled(
     r"\+\s{0,4}([\"'`])((?:/|\./|(?:\.\./)++)?+(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+)\1(?!\s{0,4}[+.\[(?])", re.ASCII
 )
 _FILLED = compiled(  # the same in a template: `${base}a.js`, or at the beginning of an attribute there
-    r"(?:(src\s{0,4}=\s{0,4}[\"']?|url\([\"']?|[\"']src[\"']\s{0,4},\s{0,4}`)|`)\$\{([A-Za-z_$][\w$]{0,40})\}"
+    r"(?:(src\s{0,4}=\s{0,4}[\"']?|url\([\"']?|[\"'`]src[\"'`]\s{0,4},\s{0,4}`)|`)\$\{([A-Za-z_$][\w$]{0,40})\}"
     r"((?:/|\./)?+(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+)(?=[\"'`)\s>])",
     re.ASCII,
 )
 _URL_BEFORE = (
-    r"(?:\.(?:src|href)\s{0,4}=|[\"']?\b(?:url|src|href)[\"']?\s{0,4}:|\.open\(\s{0,4}[\"']GET[\"']\s{0,4},"
+    r"(?:\.(?:src|href)\s{0,4}=|[\"']?\b(?:url|src|href)[\"']?\s{0,4}:|\.open\(\s{0,4}[\"'`]GET[\"'`]\s{0,4},"
     r"|\b(?:fetch|getScript|getJSON|importScripts|Worker|Audio|loadScript|load_script|loadCSS|loadStyle)\s{0,4}\()"
 )
 _BEFORE = re.compile(rf"(?:(?P<url>{_URL_BEFORE})\s{{0,4}})?(?<![\w$.])(?P<name>[A-Za-z_$][\w$]{{0,40}})\s{{0,4}}\Z")
-_OWN_FOLDER = re.compile(r"currentScript|[\"']script[\"'\[]|import\.meta\.url")
+_OWN_FOLDER = re.compile(r"currentScript|[\"'`]script[\"'`\[]|import\.meta\.url")
 _FOLDER_OF_PAGE = re.compile(
     r"location\.(?:pathname|href)\b.{0,80}?(?:split|slice|replace|lastIndexOf|substr)", re.DOTALL
 )
@@ -153,7 +153,7 @@ _MOST_LISTED = 200  # of one script
 _FOLDER_NAME = r"((?:https?:)?/{0,2}(?:[\w~@.-]{1,80}/){1,8})"
 _GOES_ON = r"(?:[\"'`]\s{0,4}[+;,)]|\$\{)"
 _BEFORE_NAMES = compiled(
-    rf"(?:\.src\s{{0,4}}=\s{{0,4}}|\(\s{{0,4}}[\"']src[\"']\s{{0,4}},\s{{0,4}})[\"'`]{_FOLDER_NAME}(?:[\"'`]\s{{0,4}}\+|\$\{{)"
+    rf"(?:\.src\s{{0,4}}=\s{{0,4}}|\(\s{{0,4}}[\"'`]src[\"'`]\s{{0,4}},\s{{0,4}})[\"'`]{_FOLDER_NAME}(?:[\"'`]\s{{0,4}}\+|\$\{{)"
     rf"|(?:<img\b[^<>]{{0,200}}?\bsrc\s{{0,4}}=\s{{0,4}}|url\(\s{{0,4}})\\?[\"']?{_FOLDER_NAME}{_GOES_ON}",
     re.IGNORECASE | re.ASCII,
 )

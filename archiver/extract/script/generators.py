@@ -42,8 +42,8 @@ _SEARCHED = re.compile(
     re.IGNORECASE,
 )
 _BUNDLE_PATH = re.compile(
-    r"bundlePath\s*+:\s*+(?:[\"']([^\"'\\\s]{0,200})[\"']\.replace\(/\\/\$/,\s*+[\"']{2}\)\s*+\+\s*+)?"
-    r"[\"']([^\"'\\\s]{0,200}/)[\"']"
+    r"bundlePath\s*+:\s*+(?:[\"'`]([^\"'`\\\s]{0,200})[\"'`]\.replace\(/\\/\$/,\s*+[\"'`]{2}\)\s*+\+\s*+)?"
+    r"[\"'`]([^\"'`\\\s$]{0,200}/)[\"'`]"
 )
 _SEARCH_BOX = re.compile(r"new SearchBox\(\"searchBox\", \"((?:\.\./){0,9}search)\",")
 _RESULTS_PAGE = re.compile(r"([a-z]++)_([0-9a-f]{1,4}+)\.html")
@@ -216,15 +216,15 @@ _OF_JAVADOC = re.compile(
 _OTHER_END = re.compile(  # src.substr(0, src.length-9) + 'plus.png'
     r"\bsrc\.length ?- ?\d{1,2}\)(?: ?\+ ?['\"]|\})([\w-]{1,40}\.(?:png|gif|svg))['\"`]"
 )
-_OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
+_OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"'`]/?+([\w-]++\.json)[\"'`]")
 _IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
 _OF_DOCUSAURUS = re.compile(r"[\"']search-index\{dir\}((?:-[\w-]{1,40})?\.json(?:\?_=[\w-]{1,40})?)[\"']")
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
 _IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
-_OF_VUEPRESS = re.compile(r"\[\"(/[^\"\\\s]{0,500})\",\{\"?loader\"?:")
-_BASE_PATH = r"[\"'](/[\w./~-]{1,200})[\"']"
+_OF_VUEPRESS = re.compile(r"\[[\"'`](/[^\"'`\\\s$]{0,500})[\"'`],\{\"?loader\"?:")
+_BASE_PATH = r"[\"'`](/[\w./~-]{1,200})[\"'`]"
 _ROUTER_BASE = re.compile(rf"\bbasename\s?:\s?{_BASE_PATH}|\bhistory\s?:\s?[\w$.]{{1,40}}\(\s?{_BASE_PATH}\s?\)")
 _MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
 _OF_MATERIAL = ("search/search_index.json", "search.json")

@@ -71,9 +71,9 @@ _OF_PAGE = re.compile(  # the second argument of new URL(): what is below the ro
 )
 _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*[,)]")
 _ASSIGNED = re.compile(
-    r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'](?:src|href|poster)[\"']\s*,"
+    r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'`](?:src|href|poster)[\"'`]\s*,"
     r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio|Request))\s*\("
-    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"']GET[\"']\s*,"
+    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"'`]GET[\"'`]\s*,"
     r"|(?:\.load|(?:\A|[^\w$])(?:fetch|load)[A-Z])\w{0,30}\s*\(|(?:\A|[^\w$.])[\"']?(?:url|href|src)[\"']?\s*:"
     r"|Src[\"']?\s*[:=]\s*\{\s*value\s*:"  # an option of PDF.js with its default
     rf"|{strings.REQUESTS}|(?:\$|jQuery|axios)\.get\s*\(|(?:\A|[^\w$.])ePub\s*\(|\.from(?:Url|URL)\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
@@ -90,8 +90,8 @@ _IN_PART_BEFORE = re.compile(
 _IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=|/\*!\*)")  # the last: a heading that webpack puts after such a name
 _QUERY_FOLLOWS = re.compile(r"\s*\+(?![+=])")
 _BELOW_ELSEWHERE = compiled(  # names in an object after the URL of their folder: pictures of emojis on another host
-    r"base(?:_?(?:url|path)|U(?:rl|RL)|Path)[\"']?\s*+:\s*+(?:\"https?://[^\"\s]{1,300}\"|'https?://[^'\s]{1,300}')"
-    r"\s*+,\s*+[\"']?\w{1,40}[\"']?\s*+:\s*+\{[^{}]*+"
+    r"base(?:_?(?:url|path)|U(?:rl|RL)|Path)[\"']?\s*+:\s*+(?:\"https?://[^\"\s]{1,300}\"|'https?://[^'\s]{1,300}'"
+    r"|`https?://[^`\s]{1,300}`)\s*+,\s*+[\"']?\w{1,40}[\"']?\s*+:\s*+\{[^{}]*+"
 )
 _KEYWORD = re.compile(r"(?:\A|[^\w$.])(?:return|from|import|default|of|in|yield|await|else|typeof)\Z")
 _COMMA = re.compile(r"\s*,\s*")

@@ -204,12 +204,12 @@ REQUESTS = (
 )
 _GOES = re.compile(  # to another page of the application
     r"(?:(?:[rR]outer|[hH]istory|[nN]avigation)\s*\.\s*(?:push|replace|navigate)\s*\(|(?:\A|[^\w$.])navigate(?:To)?\s*\("
-    r"|(?:push|replace)State\s*\([^\"'`;]{0,60}(?:\"[^\"]{0,40}\"|'[^']{0,40}')\s*,)\Z"
+    r"|(?:push|replace)State\s*\([^\"'`;]{0,60}(?:\"[^\"]{0,40}\"|'[^']{0,40}'|`[^`]{0,40}`)\s*,)\Z"
 )
 _TAKES_ADDRESS = re.compile(
-    rf"(?:{REQUESTS}|\.(?:href|src)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'](?:href|src)[\"']\s*,"
+    rf"(?:{REQUESTS}|\.(?:href|src)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'`](?:href|src)[\"'`]\s*,"
     r"|(?:\A|[^\w$.])(?:\$?fetch|use(?:Fetch|SWR)|(?:window\s*\.\s*)?open)\s*\(|\.(?:ajax|load|getJSON|getScript)\s*\("
-    r"|(?:\$|jQuery|axios)\.get\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"']GET[\"']\s*,|\bnew\s+Request\s*\("
+    r"|(?:\$|jQuery|axios)\.get\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"'`]GET[\"'`]\s*,|\bnew\s+Request\s*\("
     r"|(?:\A|[^\w$])location\s*(?:=|\.\s*(?:assign|replace)\s*\())\Z"
 )
 _SENDS = re.compile(r"(?:method|type|verb)[\"']?\s*:\s*[\"'`](?:post|put|patch|delete)\b", re.IGNORECASE)
@@ -224,7 +224,7 @@ _WANTED = re.compile(
     rf"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\(|{REQUESTS})\Z"
 )
 # f("../doc/", "part", "a.html"): the function puts the path together
-_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"])\.\.?/[^'\"]*\1\s*,\s*(['\"])[\w./-]+\2\s*,\Z")
+_IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"`])\.\.?/[^'\"`]*\1\s*,\s*(['\"`])[\w./-]+\2\s*,\Z")
 _NAMES_TOKENS = "tokenPostfix:"  # a language of Monaco, an editor, which names parts of speech: "comment.html"
 _STANDS_WHOLE = frozenset(",]});:\n")
 
