@@ -21,7 +21,7 @@ from archiver.extract import charset, deep_zoom
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
 from archiver.extract.references import MOST_LINKS, LinkCollector
-from archiver.extract.script import docsify, folders, frameworks, generators, javascript, jupyterlite
+from archiver.extract.script import docsify, folders, frameworks, generators, javascript, jupyterlite, viewers
 from archiver.extract.script.generators import LOADED
 from archiver.extract.wordpress import read_rest
 from archiver.http.content_coding import decoded
@@ -56,8 +56,7 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     for reference, below_page in javascript.asset_urls(text, document.url, near=near):
         (of_page if below_page else own).add(reference, Hop.SPECULATIVE, javascript.CHUNK)
     add_markup_in_strings(of_page, text)
-    for reference in generators.of_viewers(text):
-        of_page.add(reference, Hop.SPECULATIVE, deep_zoom.CONTEXT)
+    _add_shown(text, own, of_page, data=data)
     own.add(frameworks.own_payload(text, document.page), Hop.SPECULATIVE, LOADED)
     relative = dict[str, str]()
     for reference, context in _relative_names(text, document.url, own, near=near):
@@ -80,6 +79,14 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     pairs = zip((of_page, of_folder), bases, strict=False)
     readings = [found.links(base, encoding, queries="utf-8") for found, base in pairs]
     return Links(_interleaved(links, readings), encoding, "; ".join(filter(None, (links.note, readings[0].note))))
+
+
+def _add_shown(text: str, own: LinkCollector, of_page: LinkCollector, *, data: bool) -> None:
+    """Add what viewers load that get the script or data *text*."""
+    for reference in viewers.of_page(text) if data else viewers.of_script(text):
+        of_page.add(reference, Hop.SPECULATIVE, deep_zoom.CONTEXT)
+    for reference in viewers.beside(text) if data else ():
+        own.add(reference, Hop.SPECULATIVE, deep_zoom.CONTEXT)
 
 
 def _relative_names(text: str, address: str, own: LinkCollector, *, near: bool) -> Iterator[tuple[str, str]]:

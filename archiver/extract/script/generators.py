@@ -16,8 +16,7 @@ from urllib.parse import unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract import deep_zoom
-from archiver.extract.script import docsify, folders, frameworks, jupyterlite, map_tiles, rustdoc, versions
+from archiver.extract.script import docsify, folders, frameworks, jupyterlite, rustdoc, versions, viewers
 from archiver.model import Hop
 
 LOADED = "script/loader"
@@ -69,14 +68,8 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     yield from ((name, Hop.REQUISITE) for name in versions.list_of_theme(text))
     if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
-    named = itertools.chain(pagefind(text), docsify.settings(text), frameworks.nuxt(text), of_viewers(text))
+    named = itertools.chain(pagefind(text), docsify.settings(text), frameworks.nuxt(text), viewers.of_script(text))
     yield from ((name, Hop.SPECULATIVE) for name in named)
-
-
-def of_viewers(text: str) -> Iterator[str]:
-    """Yield what the settings of image viewers and maps in the script *text* name, relative to the page."""
-    yield from deep_zoom.settings(text)
-    yield from map_tiles.tiles(text)
 
 
 def needs_whole_page(name: str, text: str) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
 from archiver.extract.references import FILES, WHOLE_URL
-from archiver.extract.script import bundles, composed, folders, strings
+from archiver.extract.script import bundles, composed, folders, loader_paths, strings
 from archiver.extract.script.strings import ListedPages
 from archiver.url import PAGE_ENDINGS
 
@@ -39,6 +39,7 @@ _LOADED = _FILES | frozenset(  # data that is a file of the site only where a sc
         *("usdz", "yaml", "yml"),
     )
 )
+_LOADED_BY_PATH = _LOADED | frozenset(("atlas", "exr", "fnt", "ktx2", "pcd", "tga", "vrm", "wrl"))
 _BESIDE = _LOADED | PAGE_ENDINGS  # what a module may have beside itself
 _NOT_OF_PAGE = _SCRIPTS - {"json", "wasm"}  # may be names of modules, also in a script of the page
 _PICTURES = frozenset(("apng", "avif", "bmp", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"))
@@ -186,6 +187,8 @@ def joined_urls(text: str, *, page: bool, worker: bool) -> Iterator[tuple[str, b
     if page:
         yield from ((name, False) for name in folders.pictures(text))
         yield from ((name, False) for name in composed.urls(text, is_file))
+        is_loaded = partial(_is_file, endings=_LOADED_BY_PATH, relative=True)
+        yield from ((name, False) for name in loader_paths.urls(text, is_loaded))
 
 
 def page_urls(source: str) -> Iterator[str]:
