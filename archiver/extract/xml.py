@@ -214,6 +214,8 @@ _KNOWN = {
     "opml": XmlVocabulary({("outline", "htmlurl"): L, ("outline", "xmlurl"): L, ("outline", "url"): L}),
     "xbel": XmlVocabulary({("bookmark", "href"): L}),
     "kml": XmlVocabulary({}, {"href": L}),
+    "container": XmlVocabulary({("rootfile", "full-path"): Hop.SPECULATIVE}),  # of an unpacked EPUB
+    "package": XmlVocabulary({("item", "href"): Hop.SPECULATIVE}),
     "smil": XmlVocabulary({("a", "href"): L, ("area", "href"): L, ("*", "src"): E}),
     "asx": XmlVocabulary({("moreinfo", "href"): L, ("logurl", "href"): None}),
     "playlist": XmlVocabulary({}, {"image": E, "info": L, "identifier": None, "license": L, "link": L}),
@@ -267,6 +269,7 @@ class AnyVocabulary(ReferenceTarget):
                 hop = E if attributes.get(_XLINK + "show") == "embed" else L
             elif (name, plain) in known or ("*", plain) in known:
                 hop = known.get((name, plain), known.get(("*", plain)))
+                value = f"../{value}" if plain == "full-path" else value  # from the folder above META-INF
             elif plain in _NAMES_ONLY or not WHOLE.fullmatch(value):
                 if name == "base" or not _is_guess(plain, value):
                     continue

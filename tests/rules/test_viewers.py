@@ -93,6 +93,8 @@ def test_symbols_and_letters_of_a_map(style: str, expected: set[str]) -> None:
         ('lottie.loadAnimation({container:e,renderer:"svg",path:"anim/data.json"})', {"/p/anim/data.json"}),
         ("new M.Map({container:'m',style:'map/style.json'})", {"/p/map/style.json"}),
         ('url:"pmtiles:///t/a.pmtiles"', {"/t/a.pmtiles"}),
+        ("b=ePub('books/a/')", {"/p/books/a/META-INF/container.xml"}),
+        ("b=ePub('books/a/OPS/a.opf')", {"/p/books/a/OPS/a.opf"}),
         ('sprite:"hero",version:8', set()),
         ('panorama:"left"', set()),
         ('meta:{image:"x.png"}', set()),
@@ -100,6 +102,21 @@ def test_symbols_and_letters_of_a_map(style: str, expected: set[str]) -> None:
 )
 def test_what_scripts_give_to_viewers(script: str, expected: set[str]) -> None:
     assert named(script, "/js/a.js", "text/javascript") == expected
+
+
+@pytest.mark.parametrize("media_type", ["text/xml", "application/octet-stream"])
+def test_an_unpacked_book(media_type: str) -> None:
+    container = (
+        '<?xml version="1.0"?><container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="OPS/a.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+    )
+    package = (
+        '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf"><manifest><item href="text/1.xhtml"/>'
+        '<item href="toc.ncx"/><item href="pics/a.jpg"/></manifest></package>'
+    )
+    assert named(container, "/b/META-INF/container.xml", media_type) == {"/b/OPS/a.opf"}
+    parts = {f"/b/OPS/{name}" for name in ("text/1.xhtml", "toc.ncx", "pics/a.jpg")}
+    assert named(package, "/b/OPS/a.opf", media_type) == parts
 
 
 @pytest.mark.parametrize(

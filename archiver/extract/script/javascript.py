@@ -35,8 +35,24 @@ _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
 _LOADED = _FILES | frozenset(  # data that is a file of the site only where a script surely loads it
     (
-        *("arrow", "bin", "epub", "fbx", "glsl", "gpx", "hdr", "mtl", "obj", "parquet", "ply", "stl", "tsv", "txt"),
-        *("usdz", "yaml", "yml"),
+        *(
+            "arrow",
+            "bin",
+            "epub",
+            "fbx",
+            "glsl",
+            "gpx",
+            "hdr",
+            "mtl",
+            "obj",
+            "opf",
+            "parquet",
+            "ply",
+            "stl",
+            "tsv",
+            "txt",
+        ),
+        *("tsv", "txt", "usdz", "yaml", "yml"),
     )
 )
 _LOADED_BY_PATH = _LOADED | frozenset(("atlas", "exr", "fnt", "ktx2", "pcd", "tga", "vrm", "wrl"))

@@ -2,8 +2,8 @@
 
 Lottie states folder and name of each picture (`"u":"images/","p":"img_0.png"`). MapLibre adds endings to the address of
 its symbols (`sprite`) and fills in the template of its letters (`glyphs`). Pannellum computes the tiles of a panorama.
-TexturePacker names the picture beside its table (`"meta":{"image":"a.png"`). Scripts have the same as objects. Anything
-else names nothing. All are guesses. Linear and bounded on any text.
+TexturePacker names the picture beside its table (`"meta":{"image":"a.png"`). epub.js begins in a folder. Scripts have
+the same as objects. Anything else names nothing. All are guesses. Linear and bounded on any text.
 """
 
 import re
@@ -31,6 +31,7 @@ _FRAME = re.compile(  # of Lottie: the folder, which may be empty, and the name
     rf"{_Q}([\w~@%+-][\w~@%+.-]{{0,200}}\.(?:png|jpe?g|gif|svg|webp|mp3|wav|mp4|webm)){_Q}"
 )
 _ANIMATION = re.compile(rf"\bloadAnimation\(\s{{0,10}}\{{[^{{}}]{{0,500}}?{_key('path')}{_TEXT}")
+_BOOK = re.compile(rf"(?<![\w$])ePub\(\s{{0,10}}{_Q}([^\"'`\\\s<>${{}}]{{1,300}}/){_Q}")  # an unpacked EPUB
 _SHEET = re.compile(rf"{_key('meta')}\{{[^{{}}]{{0,1000}}?{_key('image')}{_TEXT}")
 _PARTS_OF_SHEETS = re.compile(rf"\{{[^{{}}]{{0,300}}?{_key('image')}{_TEXT}")
 
@@ -68,6 +69,8 @@ def of_page(text: str) -> Iterator[str]:
     yield from deep_zoom.settings(text)
     yield from map_tiles.tiles(text)
     yield from _map(text)
+    if "ePub(" in text:
+        yield from (f"{found[1]}META-INF/container.xml" for found in islice(_BOOK.finditer(text), MOST))
     if "loadAnimation(" in text:
         yield from (found[1] for found in islice(_ANIMATION.finditer(text), MOST))
 
