@@ -35,23 +35,7 @@ _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
 _LOADED = _FILES | frozenset(  # data that is a file of the site only where a script surely loads it
     (
-        *(
-            "arrow",
-            "bin",
-            "epub",
-            "fbx",
-            "glsl",
-            "gpx",
-            "hdr",
-            "mtl",
-            "obj",
-            "opf",
-            "parquet",
-            "ply",
-            "stl",
-            "tsv",
-            "txt",
-        ),
+        *("arrow", "bin", "epub", "fbx", "glsl", "gpx", "hdr", "mtl", "obj", "opf", "parquet", "ply", "stl"),
         *("tsv", "txt", "usdz", "yaml", "yml"),
     )
 )
