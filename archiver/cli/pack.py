@@ -15,7 +15,7 @@ from archiver.cli.directory import check_files_are_here, check_idle, check_is_di
 from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout, rounds
-from archiver.collection.named_crawl import chosen_crawl, collected_crawls, crawls_since
+from archiver.collection.named_crawl import NamedCrawl, chosen_crawl, collected_crawls, crawls_since
 from archiver.collection.settings_file import read_settings, seed_descriptions
 from archiver.config.option_types import SIZE
 from archiver.config.secret_settings import has_secrets
@@ -221,12 +221,22 @@ def _print_summary(directory: Path, contents: "PackContents", made: Sequence["Pa
         if split is not None and each.size > split:
             why = ", because a WARC file is never split" if each.warcs == 1 else ""
             say(f"{each.path}: {volume(each.size)}, larger than --split{why}")
+    _warn_about_lost_files(directory)
     _warn_about_secrets(directory)
     _warn_about_other_archives(directory, contents)
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
     listed = f"{humanize.count(captures, 'record')} in the index, {humanize.count(pages, 'page')}"
     say(f"packed: {humanize.count(files, 'WARC file')}, {listed}, {volume(size)}")
+
+
+def _warn_about_lost_files(directory: Path) -> None:
+    """Warn if WARC files are missing or shorter than they were, so that the package lacks captures."""
+    from archiver.frontier import totals
+
+    with suppress(ConfigError, ArchiveError), totals.open_totals(directory) as db:
+        if (lost := NamedCrawl.in_directory(directory).lost(db)).names:
+            say(f"the package is not complete: {lost.example}; for more: archiver verify {quote(str(directory))}")
 
 
 def _warn_about_secrets(directory: Path) -> None:

@@ -15,9 +15,11 @@ from archiver.crawl.reader_process import ReaderProcess
 from archiver.model import ExitCode
 from archiver.tools.wacz.contents import read_contents
 from archiver.tools.wacz.pack import PackOptions, pack
-from fixtures.command import ROOT, environment
+from fixtures.command import ROOT, archiver, environment
 from fixtures.forks import Forks
 from fixtures.packages import collection, described, members, notes, response, valid
+from fixtures.rawserver import RawServer
+from fixtures.sites import ok, page
 from fixtures.steps import PACKING
 
 SITE = "http://example.org"
@@ -112,3 +114,16 @@ def test_an_interruption_leaves_nothing(place: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         pack(wish, read_contents(place / "c"), ReaderProcess(), interrupt)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_without_lost_captures_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index of a package is made from its files, so nothing else would tell."""
+    monkeypatch.chdir(tmp_path)
+    with RawServer({"/": ok(page("A"))}) as server:
+        assert archiver("crawl", "-q", server.url("/"), "-o", "c", cwd=tmp_path).returncode == ExitCode.DONE
+    next((tmp_path / "c/archive").glob("*-00*.warc.gz")).write_bytes(b"")
+    capfd.readouterr()
+    assert run(["pack", "c"]) == ExitCode.DONE
+    assert "not complete: 1 WARC file with " in capfd.readouterr().err
