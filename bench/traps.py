@@ -17,7 +17,7 @@ sys.path.insert(0, str(TOP))
 
 from archiver.policy.novelty import Novelty  # noqa: E402
 from archiver.policy.url_forms import pattern  # noqa: E402 - the project need not be installed
-from fixtures import endless_sites, near_copies, trap_lookalikes  # noqa: E402 - see above
+from fixtures import endless_sites, near_copies, scarce_sites, trap_lookalikes  # noqa: E402 - see above
 from fixtures.simulated_crawl import Simulation  # noqa: E402
 
 MOST_PAGES = 400
@@ -28,13 +28,15 @@ def rows() -> Iterator[str]:
     """Return the table in Markdown."""
     yield "| real site | real pages | kept | requests |\n|---|---:|---:|---:|\n"
     families = list(map(trap_lookalikes.named_family, trap_lookalikes.FAMILIES))
-    for family in (*families, *(trap_lookalikes.family(name, site()) for name, site in near_copies.SITES.items())):
+    others = {**near_copies.SITES, **scarce_sites.SITES}
+    for family in (*families, *(trap_lookalikes.family(name, site()) for name, site in others.items())):
         simulation = Simulation(family.site).run()
         kept = family.real & {trap_lookalikes.plain(target) for target in simulation.asked}
         yield f"| {family.name} | {len(family.real):,} | {len(kept):,} | {len(simulation.asked):,} |\n"
     yield "\n| trap | requests until it is held | URLs held |\n|---|---:|---:|\n"
     traps = {name: endless_sites.alone(name) for name in endless_sites.TRAPS}
-    for name, site in {**traps, **{name: site() for name, site in near_copies.TRAPS.items()}}.items():
+    traps |= {name: site() for name, site in {**near_copies.TRAPS, **scarce_sites.TRAPS}.items()}
+    for name, site in traps.items():
         simulation = Simulation(site).run()
         yield f"| {name} | {len(simulation.asked):,} | {sum(simulation.held.values()):,} |\n"
 

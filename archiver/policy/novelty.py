@@ -30,6 +30,7 @@ from archiver.policy.page_blocks import (
     is_link,
     opening,
     others,
+    outward_links,
     own_words,
 )
 
@@ -186,6 +187,8 @@ class Novelty:
         digits = several = 0
         copied = False
         for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long block is most likely to decide
+            if self._leads_out(block, own, at):
+                return PageNovelty.NEW
             if is_link(block):
                 continue
             for most in (BLOCK, LONGEST_BLOCK) if len(block) > BLOCK else (BLOCK,):
@@ -203,6 +206,15 @@ class Novelty:
         if digits:
             return PageNovelty.NUMBER
         return PageNovelty.COPY if copied or _is_copy(few, own) else PageNovelty.NOTHING
+
+    def _leads_out(self, block: bytes, own: frozenset[bytes], at: Place) -> bool:
+        """Return True if *block* has a link to another site, or a mail address, that no page had before."""
+        if b"//" not in block and b"mailto:" not in block:
+            return False
+        return any(
+            len(words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, words, "link")))
+            for words in outward_links(block, at.address, own)
+        )
 
     def _digits(self, at: Place, text: BlockText) -> int:
         """Return the number of digits of new numbers in a block whose words are known."""

@@ -26,6 +26,8 @@ BLOCK = 256  # bytes of a block that are analysed first …
 LONGEST_BLOCK = 16 << 10  # … and if these bring nothing
 DATED = 256  # bytes of a block that is searched for dates; longer blocks have other words too
 MOST_DAYS = 64  # in one block: a month has no more
+MOST_OUTWARD = 64  # links of one block …
+LONGEST_LINK = 800  # bytes, and those of each that are read
 MENUS = 32 << 10  # bytes that are searched for a heading
 FEW = 16  # blocks
 SHORTEST_BLOCK = 4  # bytes; a shorter block is a number or a mark
@@ -73,6 +75,7 @@ _ACTION = re.compile(rb"""\saction\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORE
 _HIDDEN_FIELD = re.compile(  # by its type, an attribute or a class, or by its style
     rb"""<input\b(?=[^>]{0,500}?(?:[\s"'=]hidden\b|\bdisplay\s*:\s*none\b))[^>]{0,2000}""", re.IGNORECASE
 )
+_OUTWARD = compiled(rb"""\shref\s*+=\s*+["']?+\s*+(mailto:|(?:https?:)?//)([^/"'?#\s]{1,100})([^"'?#\s]{0,300})""")
 _SOURCE = re.compile(rb"""\s(?:src|srcset|poster|data)\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
 _TITLE = re.compile(rb"<(?:title|h1)\b[^>]{0,200}>[^<]{0,300}", re.IGNORECASE)
 _VALUE = re.compile(rb"""\svalue\s*=\s*("[^"]*|'[^']*|[^\s"'>]+)""", re.IGNORECASE)
@@ -148,6 +151,25 @@ def is_link(block: bytes) -> bool:
     """Return True if *block* is certainly only one link, as most items of lists are."""
     text = block.strip(b"> \t\r\n")  # the end of the tag before it, and of its own
     return text[:3] == b"<a " and text[-3:] == b"</a" and text.count(b"<a ") == 1
+
+
+def outward_links(block: bytes, address: str, own: frozenset[bytes]) -> Iterator[bytes]:
+    """Yield the words of each link in *block* to another site, or to a mail address: its target and its text.
+
+    The query of a link, words with digits and the *own* words of the page at *address* do not count. So a link to share
+    the page says nothing.
+    """
+    here = url.host(address).removeprefix("www.").encode()
+    for part in block[:LONGEST_BLOCK].lower().split(b"<a")[1 : MOST_OUTWARD + 1]:
+        tag, _, text = part[:LONGEST_LINK].partition(b">")
+        if (found := _OUTWARD.search(tag)) is None:
+            continue
+        kind, host, path = found.groups()
+        there = host.rpartition(b"@")[2].partition(b":")[0]
+        if kind != b"mailto:" and (there == here or there.endswith(b"." + here)):
+            continue
+        words = _TOKEN.findall(b" ".join((host, path, text.partition(b"<")[0])))
+        yield b" ".join(word for word in words if word.isalpha() and word not in own and len(word) < ONCE_LONG)
 
 
 @lru_cache(maxsize=256)

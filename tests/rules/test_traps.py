@@ -469,6 +469,14 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/a/{n}", "<script>var data = [{square}, {square}1, 3{square}7]</script>", PageNovelty.NUMBERS),
         ("/a/{n}", "<script>nonce = '{long}'; at = 17{square}0000000</script>", PageNovelty.NOTHING),
         ("/a/{n}", "<a href='/{word}'>{word}</a>", PageNovelty.NOTHING),
+        ("/a/{n}", "<a href='http://example.org/{word}'>{word}</a>", PageNovelty.NOTHING),
+        ("/a/{n}", "<a href='//www.example.org/{word}'>{word}</a>", PageNovelty.NOTHING),
+        ("/a/{n}", "<a href='http://other.test/{word}'>on</a>", PageNovelty.NEW),
+        ("/a/{n}", "<A class=x HREF=http://other.test/>{word}</A>", PageNovelty.NEW),
+        ("/a/{n}", "<a href='mailto:{word}@other.test'>Mail</a>", PageNovelty.NEW),
+        ("/a/{n}", "<a href='mailto:?body={word}'>Mail</a>", PageNovelty.NOTHING),
+        ("/a/{word}", "<a href='//other.test/save/http://example.org/a/{word}?{long}'>save</a>", PageNovelty.NOTHING),
+        ("/a/{n}", "<a href='https://other.test/{long}/{square}'>an advertisement</a>", PageNovelty.NOTHING),
     ],
 )
 def test_what_a_page_is_worth(targets: str, texts: str, worth: PageNovelty) -> None:

@@ -1,0 +1,23 @@
+"""Real pages with hardly any words are fetched whole; traps with as few end as others do."""
+
+import pytest
+
+from fixtures import scarce_sites, trap_lookalikes
+from fixtures.simulated_crawl import Simulation
+
+MOST = 1500  # requests that a trap may cost
+
+
+@pytest.mark.parametrize("name", scarce_sites.SITES)
+def test_sites_with_few_words_are_fetched_whole(name: str) -> None:
+    family = trap_lookalikes.family(name, scarce_sites.SITES[name]())
+    simulation = Simulation(family.site).run()
+    assert family.real <= set(simulation.asked)
+    assert not simulation.held
+
+
+@pytest.mark.parametrize("name", scarce_sites.TRAPS)
+def test_traps_with_few_words_are_held(name: str) -> None:
+    simulation = Simulation(scarce_sites.TRAPS[name]()).run(2 * MOST)
+    assert len(simulation.asked) < MOST
+    assert simulation.held
