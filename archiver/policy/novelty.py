@@ -33,6 +33,7 @@ from archiver.policy.page_blocks import (
     outward_links,
     own_words,
 )
+from archiver.policy.patterns.variety import Variety
 
 READ = 8 << 10  # bytes of a page that is read whole …
 READ_ALL = 128 << 10  # … and of one whose parts show nothing new
@@ -119,7 +120,8 @@ class Place(NamedTuple):
 class Novelty:
     """Remembers the content of a crawl's pages and tells what is new on a page."""
 
-    def __init__(self) -> None:
+    def __init__(self, variety: Variety | None = None) -> None:
+        self._variety = variety or Variety()
         self._shown = SeenContent()
         self._slopes: OrderedDict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = OrderedDict()
 
@@ -135,8 +137,20 @@ class Novelty:
         at = Place(address, shape, host, hash(host))
         if len(page) > READ:
             return self._worth_of_large(page, at, varied=varied)
-        unseen, few = self._shown.unseen(blocks(page), at.salt)
-        return self._judge(unseen, few, at)
+        found = blocks(page)
+        unseen, few = self._shown.unseen(found, at.salt)
+        worth = self._judge(unseen, few, at)
+        self._compare(page, at, found, unseen, worth)
+        return worth
+
+    def _compare(self, page: bytes, at: Place, found: list[bytes], unseen: list[bytes], worth: PageNovelty) -> None:
+        """Compare the blocks *found* on a page with a query with those of its pattern."""
+        if "?" not in at.address:
+            return
+        if worth is PageNovelty.NEW or worth is PageNovelty.NUMBERS:
+            self._variety.saw_new(at.shape, found, unseen)
+        else:
+            self._variety.saw_barren(at.address, at.shape, page, found, unseen)
 
     def _worth_of_data(self, page: bytes, host: str) -> PageNovelty:
         """Return what is new in a *page* that is not markup. Of short JSON, numbers alone are no new words."""
@@ -157,8 +171,10 @@ class Novelty:
         brings = self._opens_with_news(unseen, at)
         if brings and not varied:
             return PageNovelty.NEW
-        more, few = self._shown.unseen(others(page, start, opened), at.salt)
+        rest = others(page, start, opened)
+        more, few = self._shown.unseen(rest, at.salt)
         found = PageNovelty.NEW if brings else self._judge(unseen + more, specific + few, at)
+        self._compare(page, at, first + rest, unseen + more, found)
         if found is PageNovelty.NOTHING and not specific and not few:
             unseen, few = self._shown.unseen(blocks(page[:READ_ALL]), at.salt)
             found = self._judge(unseen, few, at)
@@ -196,6 +212,7 @@ class Novelty:
                 if len(text.words) >= SHORTEST_WORDS:
                     times = self._shown.times(hash((at.host, text.words)))
                     if not times:
+                        self._variety.brought(at.shape, text.words)
                         return PageNovelty.NEW
                     copied = copied or (times < OFTEN and len(text.words) >= SHORTEST_COPY)
                 if text.numbers:
@@ -227,6 +244,7 @@ class Novelty:
             return 0
         if self._follows(at.address, at.shape, text.words, numbers):
             return 0
+        self._variety.brought(at.shape, text)
         return sum(map(len, numbers))
 
     def _is_everywhere(self, host: str, shape: str, words: bytes) -> bool:

@@ -104,7 +104,7 @@ class Traps:
         self._led: Counter[str] = Counter()  # pages, by pattern and family, that brought only links to others
         self._unlisted = UnlistedPages()
         self._ids = ContentIds(VARIANTS if self._on else 1)
-        self._novelty = Novelty() if self._on else None
+        self._novelty = Novelty(self._leaves.variety) if self._on else None
         self._forms = FormPages(self._is_known)
         self._pageless = Pageless(Redirects(self._forms, self._is_known, self._tallies.get))
         self._tries: Counter[str] = Counter()  # of each site, in vain

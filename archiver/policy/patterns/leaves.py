@@ -1,7 +1,8 @@
 """Patterns whose pages lead no further: a list names them, and they end. Pure.
 
 A trap goes on because its pages name new URLs. The entries of a dictionary or the plots of a map name none, so there
-are no more of them than their lists name. However alike they are, we hold them only if their lists are held.
+are no more of them than their lists name. However alike they are, we hold them only if their lists are held. With a
+query they may be forms or views of other pages, so they must differ from each other too.
 Invariant: what is forgotten is requested once more.
 """
 
@@ -9,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from archiver.policy.dead_ends import HOPELESS, LEVELS, MOST_PLACES
-from archiver.policy.url_forms import VARIANT, UrlShape, likeness
+from archiver.policy.patterns.variety import Variety
+from archiver.policy.url_forms import VARIANT, UrlShape, likeness, page_of
 
 PROOF = 8  # pages of a pattern that lead no further
-A_LIST = 5  # new pages that a page names in its own family, to be a list of them
+A_LIST = 5  # new pages of one family, or that differ only in their query, that a page names to be a list of them
 LONG_LIST = 2  # level of a pattern of lists; from there on, what they name costs the site its budget
 LAST = len(LEVELS) + 2  # level: after the latest lists, also if these are unlisted
 
@@ -21,10 +23,11 @@ class Leaves:
     """Counts which barren pages name new URLs, by pattern and family. Not thread-safe."""
 
     def __init__(self) -> None:
+        self.variety = Variety()
         self._lead_on: Counter[str] = Counter()
         self._end: Counter[str] = Counter()
         self._held: set[str] = set()
-        self._lists: set[tuple[str, str]] = set()  # pages, with the family that they list
+        self._lists: set[tuple[str, str]] = set()  # pages, with the family that they list, or the page with a query
 
     def saw(self, address: str, new: Sequence[str], names: Iterable[str]) -> None:
         """Take in the page at *address*, with links to *new* pages. If it is barren, it counts for *names*."""
@@ -35,8 +38,9 @@ class Leaves:
         if len(new) < A_LIST:
             return
         own = likeness(address).pattern
-        families = Counter(shape.family for shape in map(likeness, new) if shape.pattern != own)
-        for name, number in families.items():
+        named = Counter(shape.family for shape in map(likeness, new) if shape.pattern != own)
+        named.update(_by_query(lead) for lead in new if "?" in lead and page_of(likeness(lead).pattern) != page_of(own))
+        for name, number in named.items():
             if number >= A_LIST and len(self._lists) < MOST_PLACES:
                 self._lists.add((address, name))
 
@@ -50,12 +54,26 @@ class Leaves:
 
         Unless this is to be *proven*, it is enough that nothing speaks against it.
         """
-        if via.count("/") < 3 or "?" in address or names.family.endswith(VARIANT):
+        if via.count("/") < 3 or names.family.endswith(VARIANT):
             return False
-        of_list = likeness(via)
-        is_listed = of_list.family != names.family or (via, names.family) in self._lists
-        if not is_listed or not self._held.isdisjoint(of_list):
+        if "?" in address and not self.variety.differs(names.pattern):
+            return False
+        if not self._is_listed(address, via, names.family) or not self._held.isdisjoint(likeness(via)):
             return False
         known = names.pattern if self._end[names.pattern] + self._lead_on[names.pattern] > 1 else names.family
         leads_on = self._lead_on[known]
         return (leads_on - 1) * HOPELESS <= self._end[known] and (not proven or self._end[known] >= PROOF)
+
+    def _is_listed(self, address: str, via: str, family: str) -> bool:
+        """Return True if *via* is a list of pages like *address*. With a query, it must name several that differ there.
+
+        Forms and other views of pages have a query too, but differ in their path, or no page names several of them.
+        """
+        if "?" in address:
+            return (via, _by_query(address)) in self._lists
+        return likeness(via).family != family or (via, family) in self._lists
+
+
+def _by_query(address: str) -> str:
+    """Return what URLs have in common that differ only in the values of their query."""
+    return f"{page_of(address)}?{likeness(address).pattern.partition('?')[2]}"
