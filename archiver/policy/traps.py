@@ -12,6 +12,7 @@ These count as content: text, images, data and numbers that are new. One number 
 pattern named the URL; otherwise an endless counter would be new for ever. A page that names several new pages of
 another pattern is a list, and answers for them, if it brought something or is the first of its own pattern. Variants of
 a known URL (another session id, another order of the query) have tallies of their own, so they cost no real page.
+A folder's listing shows only links. It is fruitful once a file that it names brings something; files go before folders.
 Pages that the site keeps out of search engines go later too, but are never held for that.
 Invariant: what is forgotten counts as new, so a bound of memory costs requests and never a page.
 """
@@ -26,15 +27,7 @@ from archiver import url
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy.content_ids import PROVEN, ContentIds, brings, may_bring
-from archiver.policy.dead_ends import (
-    HOPELESS,
-    LEVELS,
-    MISSING,
-    FormPages,
-    Mazes,
-    is_in_vain,
-    lateness,
-)
+from archiver.policy.dead_ends import HOPELESS, LEVELS, MISSING, FormPages, Mazes, is_in_vain, lateness
 from archiver.policy.novelty import Novelty, PageNovelty
 from archiver.policy.patterns.leaves import LAST, LONG_LIST, Leaves
 from archiver.policy.patterns.redirects import Pageless, Redirects
@@ -44,6 +37,7 @@ from archiver.policy.url_forms import (
     UrlShape,
     directory_of,
     ids_in,
+    is_entry,
     is_session,
     is_varied,
     likeness,
@@ -211,9 +205,11 @@ class Traps:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
         is_barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
         self._leaves.saw(page.url, new, (shape, family) if is_barren else ())
+        by_file = worth is PageNovelty.NEW and is_entry(page.url, page.via) and self.is_poor(page.via)
+        forgiven = self._forgive(page.via) if by_file else ()
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()
         ends = self._leaves.has(page.url, page.via, names, proven=True) and self._levels.get(on, 0) < LONG_LIST
-        return (*listed, *self._count(page.url, names, worth, ends=ends))
+        return (*forgiven, *listed, *self._count(page.url, names, worth, ends=ends))
 
     def missed(self, address: str, status: int, target: str = "") -> None:
         """Count an error, or a redirect to *target*. It speaks against its pattern as long as that has no pages."""
@@ -230,12 +226,9 @@ class Traps:
         """
         if self._novelty is None or not self.is_poor(via):
             return ()
-        shape, family = names = self._names(via)
         if self._novelty.is_new(url.origin(via), content):
-            self._poor[hash(via) & (POOR - 1)] = 0
-            self._forms.forgive(via)
-            return self._forgive(via, shape, family)
-        return self._count(via, names, PageNovelty.NOTHING)
+            return self._forgive(via)
+        return self._count(via, self._names(via), PageNovelty.NOTHING)
 
     def _standing(self, address: str, via: str, names: UrlShape, alone: Suspicion) -> Suspicion:
         """Return the suspicion against *address* by the tallies of its patterns; *alone* is the one by its URL."""
@@ -245,7 +238,7 @@ class Traps:
             return over
         if self._settings.trap_budget and (form := self._forms.spent(address, tally) or self._pageless.to_forms(shape)):
             return self._held(form, form, tally, FORMS)
-        if brings(tally):
+        if brings(tally) or (is_entry(address, via) and not (level or rule or shape in self._levels)):
             return FREE
         whole = list_of(address, via)
         level = max(level, self._levels.get(shape, 0), self._of_family(names, tally, whole))
@@ -374,8 +367,11 @@ class Traps:
             changed.append(self._keep(known._replace(visits=known.visits + 1)))
         return tuple(changed)
 
-    def _forgive(self, address: str, shape: str, family: str) -> Tallies:
+    def _forgive(self, address: str) -> Tallies:
         """Count a page as fruitful that had counted as barren. Return the changed tallies."""
+        self._poor[hash(address) & (POOR - 1)] = 0
+        self._forms.forgive(address)
+        shape, family = self._names(address)
         known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
         return tuple(
             self._keep(tally._replace(fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))

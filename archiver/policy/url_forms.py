@@ -163,6 +163,11 @@ def list_of(address: str, via: str) -> str:
     return f"{page}?{rest}" if rest else page
 
 
+def is_entry(address: str, via: str) -> bool:
+    """Return True if *via* is a folder, and *address* a file right in it."""
+    return via[-1:] == "/" and address.startswith(via) and "/" not in address[len(via) :] and "?" not in address
+
+
 def is_session(address: str) -> bool:
     """Return True if *address* contains what looks like a session id."""
     session = any(not _is_written(found[0]) for found in _SESSION.finditer(address, 8))

@@ -73,5 +73,5 @@ def test_memory_of_variety_is_bounded() -> None:
             watch.saw_barren(f"{shape}=1{each:03}", shape, b"<title>1%03d" % each, [b"title>1%03d" % each], [])
     assert len(watch._pages) == variety.MOST_PATTERNS
     assert max(len(pages.shown) for pages in watch._pages.values()) == variety.ENOUGH
-    assert watch.differs(shape)
+    assert watch.differs(f"{HOME}/{3 * variety.MOST_PATTERNS - 1}?id")
     assert not watch.differs(f"{HOME}/0?id")

@@ -16,6 +16,14 @@ def test_sites_with_few_words_are_fetched_whole(name: str) -> None:
     assert not simulation.held
 
 
+def test_orders_beside_lists_of_folders_cost_no_page() -> None:
+    family = trap_lookalikes.family("folders that the server lists and sorts", scarce_sites.listing(sorts=True))
+    simulation = Simulation(family.site).run()
+    assert {target for target in family.real if "?" not in target} <= set(simulation.asked)
+    assert sum("?" in target for target in simulation.asked) < MOST
+    assert simulation.held
+
+
 @pytest.mark.parametrize("name", scarce_sites.TRAPS)
 def test_traps_with_few_words_are_held(name: str) -> None:
     simulation = Simulation(scarce_sites.TRAPS[name]()).run(2 * MOST)
