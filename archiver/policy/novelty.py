@@ -202,9 +202,8 @@ class Novelty:
         own = own_words(at.address) if unseen or few else frozenset()
         digits = several = 0
         copied = False
-        for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long block is most likely to decide
-            if self._leads_out(block, own, at):
-                return PageNovelty.NEW
+        longest = sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]  # a long block is most likely to decide
+        for block in longest:
             if is_link(block):
                 continue
             for most in (BLOCK, LONGEST_BLOCK) if len(block) > BLOCK else (BLOCK,):
@@ -220,17 +219,20 @@ class Novelty:
                     digits, several = digits + more, several + (len(text.numbers) if more else 0)
             if several > 1 and digits >= MANY_DIGITS:
                 return PageNovelty.NUMBERS
+        if self._new_links(longest, own, at):
+            return PageNovelty.NEW
         if digits:
             return PageNovelty.NUMBER
         return PageNovelty.COPY if copied or _is_copy(few, own) else PageNovelty.NOTHING
 
-    def _leads_out(self, block: bytes, own: frozenset[bytes], at: Place) -> bool:
-        """Return True if *block* has a link to another site, or a mail address, that no page had before."""
-        if b"//" not in block and b"mailto:" not in block:
-            return False
-        return any(
-            len(words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, words, "link")))
+    def _new_links(self, blocks: Iterable[bytes], own: frozenset[bytes], at: Place) -> int:
+        """Add the links in *blocks* to other sites and to mail addresses. Return how many are new."""
+        return sum(
+            not self._shown.times(hash((at.host, words, "link")))
+            for block in blocks
+            if b"//" in block or b"mailto:" in block
             for words in outward_links(block, at.address, own)
+            if len(words) >= SHORTEST_WORDS
         )
 
     def _digits(self, at: Place, text: BlockText) -> int:
