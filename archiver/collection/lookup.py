@@ -113,7 +113,7 @@ class Holdings:
             raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
         if not layout.indexes.is_dir():
             raise ConfigError(f"{directory} holds no index; {_build_advice(directory)}")
-        known = _some_captures(layout)  # read first: a crawl writes lines of the index before rows of the database
+        known = _some_captures(layout)  # read first, as a crawl may write meanwhile
         with index_search.open_index_files(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
                 raise ConfigError(f"{layout.indexes} holds no index; {_build_advice(directory)}")

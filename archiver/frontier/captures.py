@@ -163,7 +163,7 @@ class CapturePlace(NamedTuple):
 _MOST_HOSTS = 10_000  # more would take too long to sort
 _MOST_ROWS = 1000  # looked at for one probe
 _IS_PLAIN = """
-captures.status = 200 AND captures.revisit = '' AND captures.language = ''
+warcs.indexed = 1 AND captures.status = 200 AND captures.revisit = '' AND captures.language = ''
 AND NOT EXISTS (SELECT 1 FROM asks WHERE asks.url = captures.url)
 """
 _SAMPLE = f"""
@@ -180,7 +180,10 @@ WHERE {_IS_PLAIN} ORDER BY found.url DESC LIMIT ?
 
 
 def sample(db: Reader, most: int, key: Callable[[str], str]) -> list[CapturePlace]:
-    """Return up to twice *most* captures: some from each part of the crawl, and the last ones in an index by *key*."""
+    """Return up to twice *most* captures: some from each part of the crawl, and the last ones in an index by *key*.
+
+    Those that the index may not have yet, because their crawl is running, are none of them.
+    """
     last = int(db.execute("SELECT coalesce(max(id), 0) FROM captures").fetchone()[0])
     starts = sorted({1 + last * step // most for step in range(most)})
     rows = [row for start in starts for row in db.execute(_SAMPLE, (start, start + _MOST_ROWS))]

@@ -103,6 +103,18 @@ def test_an_index_may_lack_a_file_that_was_removed(tmp_path: Path, capfd: pytest
     assert capfd.readouterr().err.endswith("0 captures, 0 B\n")
 
 
+@pytest.mark.parametrize("shortened", SHORTENED.values(), ids=SHORTENED)
+def test_the_index_of_a_running_crawl_may_be_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], shortened: Damage
+) -> None:
+    """A batch is in the database before its lines are in the index."""
+    made = Collection(tmp_path / "c", surt=surt)
+    made.sql("UPDATE warcs SET indexed = 0")
+    made.index.write_bytes(shortened(made.index.read_bytes()))
+    assert run(["ls", str(made.folder)]) == ExitCode.DONE
+    assert "not complete" not in capfd.readouterr().err
+
+
 def test_the_index_of_a_running_crawl_may_end_within_a_line(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
