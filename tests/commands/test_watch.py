@@ -33,7 +33,7 @@ def site(gate: Gate) -> dict[str, Route]:
     names = [f"/item/{number}?page=1" for number in range(PAGES)]
     last = Answer((gate, *ok(page("Last", ["/late/1", "/late/2"])).pieces))  # type: ignore[misc]
     return {
-        "/": ok(page("Home", [*names, "/gone", "/gate"])),
+        "/": ok(page("All the items", [*names, "/gone", "/gate"])),
         **{name: ok(page(name, [])) for name in names},
         "/gate": last,
         "/late/1": ok(page("late", [])),
