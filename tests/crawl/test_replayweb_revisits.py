@@ -65,12 +65,12 @@ class Picture(Page):
         return self.data
 
 
-def site(version: int) -> dict[str, Route]:
-    """What both hosts serve; what moves has another *version* after two crawls."""
-    twin = page("Twin", images=["pic.png", "/logo.png"], body=LONG)
+def site(version: int, far: str) -> dict[str, Route]:
+    """What both hosts serve; what moves has another *version* after two crawls. Twins name *far*, so it comes last."""
+    twin = page("Twin", [far], images=["pic.png", "/logo.png"], body=LONG)
     pages: dict[str, Page | Route] = {
         "/": ok(page("Home", ["/a/twin", "/b/twin", "/kept", "/steady", "/moving"], body=LONG)),
-        "//127.0.0.2/": ok(page("Far", ["/a/twin"], body=LONG)),
+        "//127.0.0.2/": ok(page("Far", body=LONG)),
         "/a/twin": ok(twin),  # the same under another URL, and on another host
         "/b/twin": ok(twin),
         "//127.0.0.2/a/twin": ok(twin),
@@ -103,7 +103,7 @@ def test_replayweb_shows_revisits(tmp_path: Path) -> None:
         seeds = (server.url("/"), server.url("/", HOSTS[1]), "--allow-private", HOSTS[1])
         begin = ("crawl", *seeds, "-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0")
         for version, arguments in ((1, begin), (1, ("recrawl", "c")), (2, ("recrawl", "c"))):
-            server.routes = site(version)
+            server.routes = site(version, server.url("/a/twin", HOSTS[1]))
             run(*arguments)
             next_second()
         run("pack", "c", "-o", "several.wacz", "--split", "1")  # a package for each WARC file
