@@ -75,7 +75,7 @@ def test_the_end_of_a_crawl_says_what_the_report_says(tmp_path: Path, way: tuple
     """The verdict with its reasons, and for what is missing the command that fetches or lists it."""
     site = {
         "/robots.txt": ok(b"User-agent: *\nDisallow: /private/\n", "text/plain"),
-        "/": ok(page("Home", ["/private/a", "/gone", "/b"])),
+        "/": ok(page("All the pages", ["/private/a", "/gone", "/b"])),
         "/b": ok(page("B", [])),
     }
     with RawServer(site) as server:

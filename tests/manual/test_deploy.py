@@ -326,7 +326,7 @@ def test_machines_in_one_folder_crawl_together(tmp_path: Path, postgres_server: 
     (tmp_path / "archiver").chmod(0o755)
     with several_hosts(hosts=6, pages=120, after=40) as hosts:
         (tmp_path / "seeds.txt").write_text("\n".join(hosts.seeds))
-        begin = f"--seeds {tmp_path}/seeds.txt --rate 20 --probe off --min-free-disk 0"
+        begin = f"--seeds {tmp_path}/seeds.txt --rate 6 --probe off --min-free-disk 0"
         with machine(tmp_path, **given, BEGIN=begin) as first:
             assert hosts.reached.wait(PATIENCE)
             with machine(tmp_path, **given) as second:
