@@ -2,8 +2,8 @@
 
 The entries of a catalogue are such pages: each has a value that others have too. A form to quote a message, or a print
 view, repeats a page of another pattern, and a form to log in is the same each time. So a block counts only if its
-pattern was the first to show it. Pages differ if most show such blocks, in different sets, or have titles that name the
-values in their URLs. A page that repeats another pattern does not count.
+pattern was the first to show it. Pages differ if they show different sets of such blocks, or if their titles name the
+values in their URLs, and the first pages do so already. A page that repeats another pattern does not count.
 
 Invariant: what is forgotten counts as repeated, so pages are held as if this rule did not exist.
 """
@@ -19,7 +19,7 @@ PLACES = 1 << 16  # blocks: half a megabyte
 MOST_PATTERNS = 256
 ENOUGH = 8  # pages that differ
 MOST_REPEATS = 4  # of as many pages, one may repeat another pattern …
-LEAST_DIFFER = 2  # … and of as many, one must show something of its own pattern: what is forgotten seems to be that
+SOON = 8  # … and of as many, one must differ from all before: what the filter of content forgets does too, but seldom
 MOST_ANALYSED = 200  # blocks of a page
 SHORTEST_REPEAT = 24  # bytes of words: less is on many pages by chance
 
@@ -33,7 +33,6 @@ class _Pages:
         self.shown: set[Shown] = set()
         self.number = 0
         self.repeats = 0
-        self.differ = 0  # that show something of their own pattern
 
 
 class Variety:
@@ -46,9 +45,7 @@ class Variety:
     def differs(self, shape: str) -> bool:
         """Return True if the barren pages of the pattern *shape* differ from each other."""
         pages = self._pages.get(shape)
-        if pages is None or len(pages.shown) < ENOUGH:
-            return False
-        return pages.repeats * MOST_REPEATS <= pages.number <= pages.differ * LEAST_DIFFER
+        return pages is not None and len(pages.shown) >= ENOUGH and pages.repeats * MOST_REPEATS <= pages.number
 
     def brought(self, shape: str, text: object) -> None:
         """Remember that a page of the pattern *shape* was the first of its site to show *text*."""
@@ -81,12 +78,8 @@ class Variety:
                 repeats = repeats or len((text or block_text(block, own)).words) >= SHORTEST_REPEAT
         pages.number += 1
         pages.repeats += repeats
-        if repeats:
-            return
-        named = _named(address, page)
-        pages.differ += bool(shown or named)
-        if len(pages.shown) < ENOUGH:
-            pages.shown.add((shown, named))
+        if not repeats and len(pages.shown) < ENOUGH and pages.number <= SOON * (len(pages.shown) + 1):
+            pages.shown.add((shown, _named(address, page)))
 
     def _add(self, key: int, *, own: bool) -> None:
         if not self._is_known(key):
