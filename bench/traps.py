@@ -17,7 +17,7 @@ sys.path.insert(0, str(TOP))
 
 from archiver.policy.novelty import Novelty  # noqa: E402
 from archiver.policy.url_forms import pattern  # noqa: E402 - the project need not be installed
-from fixtures import endless_sites, near_copies, scarce_sites, trap_lookalikes  # noqa: E402 - see above
+from fixtures import endless_sites, near_copies, scarce_sites, trap_lookalikes  # noqa: E402 - need not be installed
 from fixtures.simulated_crawl import Simulation  # noqa: E402
 
 MOST_PAGES = 400

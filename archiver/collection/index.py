@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.collection.index_search import find_line, first_line
+from archiver.collection.index_search import GROWING, find_line, first_line
 from archiver.model import Capture, Resource
 from archiver.storage import OPEN, replace_file, storage
 from archiver.warc import cdx, cdxj
@@ -93,11 +93,11 @@ class _Runs:
         paths = [path for _, path in self._full]
         if self._lines:
             paths.append(self._newest)
-        _merge(paths, self._folder / f"run-{self._warc}.cdxj", final=True)
+        _merge(paths, self._folder / f"{GROWING}{self._warc}.cdxj", final=True)
 
     @property
     def _newest(self) -> Path:
-        return self._folder / f"run-{self._warc}-{self._serial:05}.cdxj"
+        return self._folder / f"{GROWING}{self._warc}-{self._serial:05}.cdxj"
 
     def _write(self) -> None:
         self._lines.sort()
@@ -189,7 +189,7 @@ class Index:
 
     def forget_runs_of(self, warc: str) -> None:
         """Remove the runs of *warc*, whose crawler has died; they are made again from the database."""
-        _remove(self._folder.glob(f"run-{glob.escape(warc)}*.cdxj"))
+        _remove(self._folder.glob(f"{GROWING}{glob.escape(warc)}*.cdxj"))
 
     def notify_replays(self) -> None:
         """Set a later time on the folder, so that a running pywb looks at it again.
@@ -209,10 +209,10 @@ class Index:
         return runs
 
     def _run_of(self, warc: str) -> Path:
-        return self._folder / f"run-{warc}.cdxj"
+        return self._folder / f"{GROWING}{warc}.cdxj"
 
     def _runs(self) -> list[Path]:
-        return sorted(self._folder.glob("run-*.cdxj"))
+        return sorted(self._folder.glob(f"{GROWING}*.cdxj"))
 
 
 def pack(folder: Path) -> None:

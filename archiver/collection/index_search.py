@@ -23,7 +23,7 @@ from archiver.warc import cdx
 from archiver.warc.cdxj import LONGEST_LINE
 
 _CDXJ = ".cdxj"
-_GROWING = "run-"  # begins the name of a file that a crawl writes, so its last line may not be complete yet
+GROWING = "run-"  # begins the name of a file that a crawl writes, so its last line may not be complete yet
 SMALL = 16 << 20  # bytes; up to this size all lines are checked for their order
 _ORDER_PROBES = 64  # lines compared in a larger file
 
@@ -74,7 +74,7 @@ class SortedFile:
         self._reader: object = None  # the iterator that moved the file last
         with storage(path):
             self._size = file.seek(0, 2)
-            self._torn = self._torn_line()
+            self._torn = self._torn_line()  # lines that are sorted in memory all get a line end
             if self._size <= SMALL:
                 self._file.seek(0)
                 if not self._is_sorted(iter(self._line, b"")):
@@ -89,7 +89,7 @@ class SortedFile:
 
     def check_end(self) -> None:
         """Raise `ArchiveError` if the last line has no line end and is no entry: the file was cut."""
-        if self._torn and not self._path.name.startswith(_GROWING) and cdx.parse_line(self._torn) is None:
+        if self._torn and not self._path.name.startswith(GROWING) and cdx.parse_line(self._torn) is None:
             raise ArchiveError(f"{self._path} ends within a line, {self._torn[:60]!r}; {rebuild_advice(self._path)}")
 
     def since(self, start: bytes, *, one_more: bool = False) -> Iterator[bytes]:

@@ -27,6 +27,7 @@ from archiver.clock import Clock
 from archiver.collection import safe_paths
 from archiver.collection.earlier_crawls import OK, EarlierCrawls, StoredVersion, given_by_hand, stamp_for
 from archiver.collection.index import Index
+from archiver.collection.index_search import GROWING
 from archiver.collection.layout import STAMP, Layout, rounds
 from archiver.collection.lock import Lock
 from archiver.collection.settings_file import put_settings
@@ -150,7 +151,7 @@ async def set_aside(
             rules = await learned_rules(settings, frontier)
             index = Index(layout.indexes)
             await catch_up(layout, frontier, rules, index, Clock().now())
-            if any(layout.indexes.glob("run-*.cdxj")):
+            if any(layout.indexes.glob(f"{GROWING}*.cdxj")):
                 await asyncio.to_thread(index.finish)
                 await frontier.mark_indexed()
             counts, began = await frontier.counts(), await frontier.began()

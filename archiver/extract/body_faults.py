@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from archiver.http import Dechunker, content_codings, transfer_codings
+from archiver.http.chunked import CHUNK_FAULT
 from archiver.http.content_coding import MAX_FRAMES, PAGE_WINDOW, Decoder, DecoderLimits
 from archiver.http.head import UNKNOWN_CODING, is_unasked_part
 from archiver.model import Exchange, Links
-from archiver.policy.retry import CHUNK_FAULT, CODING_FAULT, CUT, PART_FAULT
+from archiver.policy.retry import CODING_FAULT, CUT, PART_FAULT
 
 CHECKED = 32 << 20  # decoded bytes of a body that are checked: a second of work at most
-
 
 _CUT = re.compile(r"\b(?:broken \w+ data|data is cut)")
 _WRONG = re.compile(rf"{_CUT.pattern}|\bnot \w+, as the header says")

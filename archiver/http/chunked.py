@@ -7,6 +7,7 @@ there (`failed`).
 
 import re
 
+CHUNK_FAULT = "chunk"  # fault word for a body whose chunked framing breaks
 EASY_LINE = 64  # bytes of a line that warcio and pywb read
 MAX_LINE = 16 << 10  # of one size line with its extensions
 MAX_TRAILER = 64 << 10  # of all trailer lines together

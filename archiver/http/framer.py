@@ -7,7 +7,7 @@ the end of the connection.
 
 from dataclasses import replace
 
-from archiver.http.chunked import Dechunker
+from archiver.http.chunked import CHUNK_FAULT, Dechunker
 from archiver.http.head import (
     BODYLESS,
     LARGE_HEAD,
@@ -200,7 +200,7 @@ class Framer:
             self._spare(data[dechunker.consumed :])
             return data[: dechunker.consumed]
         if dechunker.broken:
-            self._fault("chunk")
+            self._fault(CHUNK_FAULT)
             self.truncated = Truncation.UNSPECIFIED
         return data
 

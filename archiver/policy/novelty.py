@@ -23,6 +23,8 @@ from archiver import url
 from archiver.policy.page_blocks import (
     BLOCK,
     LONGEST_BLOCK,
+    MOST_ANALYSED,
+    SHORTEST_COPY,
     BlockText,
     block_text,
     blocks,
@@ -79,11 +81,9 @@ class SeenContent:
 
 MANY_DIGITS = 6  # of at least two new numbers: a row of a table; a counter is one number
 MANY_NUMBERS = 12  # in JSON with known words: data; fewer count its parts
-MOST_ANALYSED = 200  # blocks of a page
 LONGEST_OF_COPY = 8  # blocks
 LONGEST_OF_OPENING = 2  # blocks, besides the heading
 SHORTEST_WORDS = 4  # bytes: less is a label
-SHORTEST_COPY = 24  # bytes of words: less is on many pages by chance
 LONGEST_URL_NUMBER = 18  # digits of a number in a URL that matter
 LONGEST_NUMBER = 15  # digits; a longer number is a token …
 _CLOCK = range(1_500_000_000, 2_500_000_000)  # … and a number in this range is the time of the answer, in seconds

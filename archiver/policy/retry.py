@@ -22,6 +22,7 @@ from enum import Enum
 from math import nextafter
 
 from archiver.errors import Failure
+from archiver.http.chunked import CHUNK_FAULT
 from archiver.model import Event, Framing, Truncation
 
 NEVER = float("inf")
@@ -73,7 +74,6 @@ def after_answer(
 
 
 CODING_FAULT = "content-coding"  # fault word for a body that is not encoded as its head says
-CHUNK_FAULT = "chunk"  # fault word for a body whose chunked framing breaks
 PART_FAULT = "unasked-part"  # fault word for a 206 to a request that asked for the whole
 DAMAGE = frozenset((CODING_FAULT, CHUNK_FAULT, PART_FAULT))  # faults after which a body may be requested once more
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.http import Dechunker, Digester, Framer, digest_of, digests_of
-from archiver.http.chunked import MAX_LINE, MAX_TRAILER
+from archiver.http.chunked import CHUNK_FAULT, MAX_LINE, MAX_TRAILER
 from archiver.http.framer import LONGEST_HEAD, MAX_INTERIM, MAX_SURPLUS
 from archiver.model import Framing, Truncation
-from archiver.policy.retry import CHUNK_FAULT
 from fixtures.badserver import BAD, Verdict
 from fixtures.growth import growth
 from fixtures.rawserver import End

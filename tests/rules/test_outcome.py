@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.errors import Failure
+from archiver.http.chunked import CHUNK_FAULT
 from archiver.model import Event, Framing, Truncation
 from archiver.policy import retry
 
@@ -155,7 +156,7 @@ def test_a_robots_txt_without_its_end_is_asked_about_as_after_an_error() -> None
     ("tries", "retries", "event"), [(0, 3, Event.RETRY), (1, 3, Event.CAPTURE), (0, 0, Event.CAPTURE)]
 )
 def test_a_damaged_answer_gets_one_more_chance(tries: int, retries: int, event: Event) -> None:
-    broken = answer(200, faults=(retry.CHUNK_FAULT,))
+    broken = answer(200, faults=(CHUNK_FAULT,))
     result = retry.after_answer(broken, Truncation.UNSPECIFIED, tries, retries, NOW, is_damaged=True)
     assert (result.event, result.note) == (event, "cut: unspecified; malformed: chunk")
 

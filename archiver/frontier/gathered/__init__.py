@@ -6,8 +6,9 @@ are remembered by their rows, because a table has many more that were archived w
 """
 
 from archiver.frontier.connection import Reader
+from archiver.http.chunked import CHUNK_FAULT
 from archiver.model import Profile, Truncation
-from archiver.policy.retry import CHUNK_FAULT, CODING_FAULT, CUT, PART_FAULT, cut_note
+from archiver.policy.retry import CODING_FAULT, CUT, PART_FAULT, cut_note
 
 ERRORS = 400  # the first status of an error
 DEEPEST = 12  # deeper URLs are counted together
@@ -95,14 +96,24 @@ ON CONFLICT (alike, failure) DO UPDATE SET urls = groups.urls + 1
 """  # noqa: S608 - constants
 
 _KNOWN_CUTS = sorted((*CUT, Truncation.LENGTH))  # where only the length is contradictory, the answer may be whole
-_BROKEN = f"{cut_note(Truncation.UNSPECIFIED)}; malformed: "
-TRUNCATED_NOTES = (
+
+
+def _noted(*notes: str) -> str:
+    """Return the condition for URLs with one of these *notes*."""
+    return "(" + " OR ".join(f"urls.note LIKE '{note}'" for note in notes) + ")"
+
+
+def _faulty(word: str, before: str = "") -> tuple[str, str]:
+    """Return the notes on responses with the fault *word*, alone or behind others."""
+    return f"{before}malformed: {word}%", f"{before}malformed: %, {word}%"
+
+
+TRUNCATED = _noted(
     *(f"{cut_note(why)}%" for why in _KNOWN_CUTS),
-    *(f"{_BROKEN}{others}{CHUNK_FAULT}%" for others in ("", "%, ")),
-    *(f"malformed: {others}{PART_FAULT}%" for others in ("", "%, ")),
+    *_faulty(CHUNK_FAULT, f"{cut_note(Truncation.UNSPECIFIED)}; "),
+    *_faulty(PART_FAULT),
 )
-TRUNCATED = "(" + " OR ".join(f"urls.note LIKE '{note}'" for note in TRUNCATED_NOTES) + ")"
-UNDECODABLE = f"(urls.note LIKE 'malformed: {CODING_FAULT}%' OR urls.note LIKE 'malformed: %, {CODING_FAULT}%')"
+UNDECODABLE = _noted(*_faulty(CODING_FAULT))
 INCOMPLETE = f"({TRUNCATED} OR {UNDECODABLE})"
 MISSING = (
     "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "

@@ -12,7 +12,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 
-from archiver.policy.page_blocks import block_text, is_link, own_words, title_words
+from archiver.policy.page_blocks import MOST_ANALYSED, SHORTEST_COPY, block_text, is_link, own_words, title_words
 from archiver.policy.url_forms import values_of_query
 
 PLACES = 1 << 16  # blocks: half a megabyte
@@ -20,8 +20,6 @@ MOST_PATTERNS = 256
 ENOUGH = 8  # pages that differ
 MOST_REPEATS = 4  # of as many pages, one may repeat another pattern …
 SOON = 8  # … and of as many, one must differ from all before: what the filter of content forgets does too, but seldom
-MOST_ANALYSED = 200  # blocks of a page
-SHORTEST_REPEAT = 24  # bytes of words: less is on many pages by chance
 
 Shown = tuple[int, frozenset[str]]  # the sum of blocks, and the values in the title
 
@@ -75,7 +73,7 @@ class Variety:
                 shown += found
             elif not any(map(self._is_known, keys)):
                 self._add(keys[-1], own=False)
-                repeats = repeats or len((text or block_text(block, own)).words) >= SHORTEST_REPEAT
+                repeats = repeats or len((text or block_text(block, own)).words) >= SHORTEST_COPY
         pages.number += 1
         pages.repeats += repeats
         if not repeats and len(pages.shown) < ENOUGH and pages.number <= SOON * (len(pages.shown) + 1):

@@ -172,8 +172,8 @@ class Starting:
 def has_database(directory: Path) -> bool:
     """Return True if a crawl in *directory* can be read: SQLite makes an empty file some time before its tables."""
     try:
-        return Layout(directory).has_frontier() and totals.has_started(directory)
-    except (ArchiveError, ConfigError):  # the file is locked while its tables are made
+        return totals.has_started(directory)
+    except (ArchiveError, ConfigError):  # there is no file yet, or it is locked while its tables are made
         return False
 
 
