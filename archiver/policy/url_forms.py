@@ -164,8 +164,14 @@ def list_of(address: str, via: str) -> str:
 
 
 def is_entry(address: str, via: str) -> bool:
-    """Return True if *via* is a folder, and *address* a file right in it."""
-    return via[-1:] == "/" and address.startswith(via) and "/" not in address[len(via) :] and "?" not in address
+    """Return True if *via* is a folder, and *address* a file right in it.
+
+    Without a slash at its end, a folder has no ending, and a file has one. So a file is no folder of others.
+    """
+    folder, _, name = address.rpartition("/")
+    if "?" in address or folder != via.removesuffix("/"):
+        return False
+    return via.endswith("/") or ("." in name and "." not in via.rpartition("/")[2])
 
 
 def is_session(address: str) -> bool:
