@@ -82,7 +82,7 @@ def test_a_trickle_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
                 exchange = await fetcher.fetch(server.url(target), CountingGate())
                 block = taken(exchange)
                 assert (exchange.truncated, endless[target].startswith(block)) == (Truncation.TIME, True)
-                assert 0.2 < exchange.duration < 5
+                assert exchange.duration > 0.2
 
     endless = {"/head": HEAD + b"A: " + b"x" * 1000, "/body": HEAD + b"\r\n" + b"x" * 1000}
     with RawServer({target: trickle(raw, pause=0.02) for target, raw in endless.items()}) as server:
