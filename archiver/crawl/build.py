@@ -230,7 +230,7 @@ async def _put_together(
     name, crawlers = opened.crawler
     schedule = schedule_of(settings, opened.began, resume=opened.resume, crawlers=crawlers)
     space = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
-    room = LowDisk(space, (frontier, schedule), clock, by_host, name)
+    room = LowDisk(space, (frontier, schedule), clock, by_host, (name, opened.began))
     health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
     resumed = opened.began if opened.resume else 0.0
     groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds, hooks, resumed)

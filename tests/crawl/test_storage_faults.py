@@ -17,9 +17,10 @@ from archiver.tools.verify.collection import verify
 from fixtures.archives import captured, rows
 from fixtures.command import archiver, ended, running, said
 from fixtures.crawl_in_process import crawl
+from fixtures.flag import Gate
 from fixtures.log import Row
 from fixtures.mounts import mounted
-from fixtures.rawserver import Answer, RawServer
+from fixtures.rawserver import NOT_FOUND, Answer, RawServer, keep
 from fixtures.sites import tree
 
 pytestmark = pytest.mark.slow
@@ -105,18 +106,23 @@ def test_a_crawl_that_pauses_while_the_disk_is_low_goes_on(tmp_path: Path, way: 
     """With one crawler process or two, before and after. A crawl takes back what any of its crawlers has ordered."""
     directory = tmp_path / "disk" / "c"
     foreign = tmp_path / "disk" / "foreign"
-    usual = SITE.routes["/p5.html"]
+    told_low = Gate()
 
-    def fills(_: Row) -> Answer:
+    def answer(row: Row) -> Answer:
+        """Fill the disk at the sixth page; from then on, answer once the crawl has said that the disk is low."""
+        usual = SITE.routes.get(row.target, keep(NOT_FOUND))
         assert isinstance(usual, Answer)
-        foreign.write_bytes(bytes(15_000_000))
-        return usual
+        assert isinstance(usual.pieces, tuple)
+        if row.target == "/p5.html" and not told_low.opened.up:
+            foreign.write_bytes(bytes(15_000_000))
+        return Answer((told_low, *usual.pieces), usual.end) if foreign.exists() else usual
 
-    with mounted(directory.parent, "20m"), RawServer({**SITE.routes, "/p5.html": fills}) as server:
+    with mounted(directory.parent, "20m"), RawServer(otherwise=answer) as server:
         options = ("-o", "c", "--rate", "15", "--probe", "off", "--on-low-disk", "pause", *FLOOR)
         more = ("--on", "all", "true", "--processes", crawlers[0])
         with running("crawl", server.url(), *options, *more, cwd=directory.parent) as process:
             said(process, "the crawl pauses until there is room")
+            told_low.open()
             held = json.loads(archiver("status", "c", "--json", cwd=directory.parent).stdout)
             assert (held["state"], held["paused"]) == ("paused", True)
             assert "are free on its disk" in held["why_paused"]

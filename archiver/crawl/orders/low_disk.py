@@ -33,16 +33,23 @@ class LowDisk:
     """Watches the disks of one crawler."""
 
     def __init__(
-        self, space: DiskSpace, places: tuple[Frontier, Schedule], clock: Clock, settings: SettingsByHost, name: str
+        self,
+        space: DiskSpace,
+        places: tuple[Frontier, Schedule],
+        clock: Clock,
+        settings: SettingsByHost,
+        crawler: tuple[str, float],
     ) -> None:
-        """*name*: of this crawler, if others crawl too; they must take up its orders."""
+        """*crawler*: its name, if others crawl too and must take up its orders; when its run began (Unix time)."""
+        name, self._began = crawler
         self._space = space
         self._frontier, self._schedule = places
         self._clock = clock
         self._settings = settings
         self._shared = name != ""
         self._who = f"{name or ALONE}@{host_name()}"
-        self._warned = False  # we have paused because of the shortage that there is
+        self._warned = False  # the crawl has paused because of the shortage that there is
+        self._looked = False
 
     async def keep(self, end: Callable[[str], None], cut: Callable[[], None]) -> None:
         """Pause the crawl or call *end* before the disk is full; call *cut* if requests under way may not fit."""
@@ -62,9 +69,12 @@ class LowDisk:
             await asyncio.sleep(LOOK_EVERY)
 
     async def _pause_or_go(self, low: str, last: str) -> None:
+        first, self._looked = not self._looked, True
         if not (low or self._schedule.paused):
             return
         latest = await self._frontier.latest_pause()
+        if first and latest is not None and self._is_let_go(latest):
+            self._warned = True
         if latest is None or latest.verb != Verb.PAUSE:
             if low and (last or not self._warned):
                 self._warned = True
@@ -81,6 +91,10 @@ class LowDisk:
         name, _, host = order.who.rpartition("@")
         ours = not self._shared or name == ALONE or _machine(order.who) == _machine(self._who)
         return bool(order.arguments) and host == host_name() and ours
+
+    def _is_let_go(self, order: Order) -> bool:
+        """Return True if *order* is a person's, since this run began, to go on; another crawler has paused before."""
+        return order.verb == Verb.GO and not order.arguments and order.given >= self._began
 
     async def _give(self, verb: Verb, why: str, answer: str) -> None:
         new = NewOrder(verb, (why,), self._who, self._clock.now())
