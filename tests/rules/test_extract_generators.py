@@ -317,6 +317,53 @@ def test_results_of_doxygens_search_are_relative_to_the_script() -> None:
         }
 
 
+TREE_OF_DOXYGEN = """=
+[
+    [ "A", "d0/d01/a.html", "d0/d01/a" ],
+    [ "B", "b.html#x", null ],
+    [ "C", "c.html", null ]
+];
+"""
+IN_TREE = {"/d/d0/d01/a.html L", "/d/d0/d01/a.js E", "/d/b.html L", "/d/c.html L"}
+
+
+@pytest.mark.parametrize(
+    ("at", "script", "expected"),
+    [
+        ("/d/d1/d02/branch.js", f"var branch {TREE_OF_DOXYGEN}", IN_TREE),
+        ("/d/branch.js", f"var branch {TREE_OF_DOXYGEN}", IN_TREE),
+        ("/d/navtreedata.js", f"/*\n{'licence ' * 200}*/\nvar NAVTREE {TREE_OF_DOXYGEN}", IN_TREE),
+        (
+            "/d/menudata.js",
+            'var menudata={children:[\n{text:"B",url:"b.html"},\n{text:"C",url:"d0/d01/c.html"}]}',
+            {"/d/b.html L", "/d/d0/d01/c.html L"},
+        ),
+        (
+            "/d/navtree.js",
+            "function initNavTree(toroot,relpath)\n{ NAVTREE; n.html('<img src=\"'+relpath+'sync_on.png\"/>') }",
+            {"/d/sync_on.png E"},
+        ),
+    ],
+)
+def test_menus_and_trees_of_doxygen_start_at_its_root(at: str, script: str, expected: set[str]) -> None:
+    """Pages of a manual with many files are two folders below the root, as are branches of its tree."""
+    page = f"{ROOT}/d/d1/d02/page.html"
+    document = Document(ROOT + at, "text/javascript", "utf-8", script.encode(), Hop.REQUISITE, page)
+    assert {f"{link.url.removeprefix(ROOT)} {link.hop}" for link in links(document).links} == expected
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'function initMenu(items) { return [{url: "a.html"}, {url: "b.html"}]; }',
+        'var entries = [{url: "a.html"}, {url: "b.html"}];',
+    ],
+)
+def test_other_menus_are_relative_to_the_page(script: str) -> None:
+    document = Document(f"{ROOT}/js/m.js", "text/javascript", "", script.encode(), Hop.REQUISITE, f"{ROOT}/d/p.html")
+    assert {link.url for link in links(document).links} == {f"{ROOT}/d/a.html", f"{ROOT}/d/b.html"}
+
+
 @pytest.mark.parametrize(
     ("at", "expected"),
     [

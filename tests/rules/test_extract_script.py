@@ -331,8 +331,17 @@ TREE = """var branch =
             "menudata.js",
             "index.html L annotated.html L https://other.test/a L",
         ),
-        (TREE, "branch.js", "d0/d01/a.js E"),
-        (TREE, "m/d0/dff/branch.js", "../../d0/d01/a.js E"),
+        (TREE, "branch.js", "d0/d01/a.html#x L d0/d01/a.js E d.html L"),
+        (
+            TREE,
+            "m/d0/dff/branch.js",
+            "../../d0/d01/a.html#x L ../../d0/d01/a.js E ../../d.html L",
+        ),
+        (
+            TREE.replace("d.html", "^https://d.test/d"),
+            "m/d0/dff/b.js",
+            "../../d0/d01/a.html#x L ../../d0/d01/a.js E https://d.test/d L",
+        ),
         (
             TREE.replace("branch", "NAVTREE") + 'var NAVTREEINDEX =\n[\n"a.html",\n"b.html#c"\n];',
             "navtreedata.js",

@@ -4,9 +4,8 @@ Pages hold such data, and so do scripts. A complete URL is certain. A URL built 
 VitePress' table of lower-case names, is a guess.
 
 Scripts of generated documentation are alike on all sites of one generator, so their meaning is known and not guessed.
-Doxygen keeps its menu, tree and search in scripts; some pages are linked only from the menu and the tree. Javadoc,
-MkDocs, Haddock and GitBook load their search from a folder that the script's own URL gives. A script in any other form
-names nothing. Linear on any text.
+Javadoc, MkDocs, Haddock and GitBook load their search from a folder that the script's own URL gives. A script in any
+other form names nothing. Linear on any text.
 """
 
 import itertools
@@ -16,15 +15,15 @@ from urllib.parse import unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import docsify, folders, frameworks, jupyterlite, rustdoc, versions, viewers
+from archiver.extract.script import docsify, doxygen, folders, frameworks, jupyterlite, rustdoc, versions, viewers
+from archiver.extract.script.doxygen import MANUAL, MENU
 from archiver.model import Hop
 
 LOADED = "script/loader"
 _OF_PAGES = "data-root-path"  # of rustdoc
 ATTRIBUTES = frozenset((_OF_PAGES, jupyterlite.ROOT))
 HASHES = "__VP_HASH_MAP__"
-_RESULTS_SHOWN = 'new SearchResults("searchResults")'
-_MARKS = (HASHES, _RESULTS_SHOWN, *frameworks.MARKS)
+_MARKS = (HASHES, doxygen.RESULTS_SHOWN, *frameworks.MARKS)
 MOST_PAGES = 20_000  # pages of one table
 _TABLE = compiled(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
@@ -44,12 +43,6 @@ _BUNDLE_PATH = re.compile(
     r"bundlePath\s*+:\s*+(?:[\"'`]([^\"'`\\\s]{0,200})[\"'`]\.replace\(/\\/\$/,\s*+[\"'`]{2}\)\s*+\+\s*+)?"
     r"[\"'`]([^\"'`\\\s$]{0,200}/)[\"'`]"
 )
-_SEARCH_BOX = re.compile(r"new SearchBox\(\"searchBox\", \"((?:\.\./){0,9}search)\",")
-_RESULTS_PAGE = re.compile(r"([a-z]++)_([0-9a-f]{1,4}+)\.html")
-RESULT_SECTIONS = (  # all that Doxygen has, besides "all"
-    *("classes", "interfaces", "structs", "exceptions", "namespaces", "files", "functions", "variables", "typedefs"),
-    *("enums", "enumvalues", "properties", "events", "related", "defines", "groups", "pages", "concepts"),
-)
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
 
 
@@ -66,7 +59,7 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
     yield from ((name, Hop.REQUISITE) for name in versions.list_of_theme(text))
-    if "new SearchBox(" in text and (box := _SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
+    if "new SearchBox(" in text and (box := doxygen.SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
     named = itertools.chain(pagefind(text), docsify.settings(text), frameworks.nuxt(text), viewers.of_script(text))
     yield from ((name, Hop.SPECULATIVE) for name in named)
@@ -101,22 +94,8 @@ def of_page(text: str, references: Mapping[tuple[str, Hop], str], address: str) 
     if HASHES in text:
         yield from vitepress(text, references)
     yield from frameworks.of_page(text, references, address)
-    if _RESULTS_SHOWN in text:
-        yield from _next_results(references, address)
-
-
-def _next_results(references: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
-    """Yield the results that may follow those at *address* in Doxygen's search, each a page with a script of its name.
-
-    Only the script that searches knows how many there are. It is in another document, as later versions have it too,
-    in which these pages do not exist.
-    """
-    found = _RESULTS_PAGE.fullmatch(url.path(address).rpartition("/")[2])
-    if found is None or (f"{found[0][:-5]}.js", Hop.REQUISITE) not in references:
-        return
-    yield f"{found[1]}_{int(found[2], 16) + 1:x}.html"
-    if found[0] == "all_0.html":
-        yield from (f"{section}_0.html" for section in RESULT_SECTIONS)
+    if doxygen.RESULTS_SHOWN in text:
+        yield from doxygen.next_results(references, address)
 
 
 def whole_page(lean: str) -> str:
@@ -184,25 +163,9 @@ MOST_TREE_PARTS = 10_000  # parts of the index of one tree
 SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
 BEGINNING = 64  # bytes that identify search results and indexes
 
-MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
-
-_MANUAL_TEXT = r"\"(?:[^\"\\\n]++|\\.)*+\""
-_ENTRY = compiled(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret opens the page in a new window
-_TREE_BEGINS = re.compile(r"var [\w$]++ =\n\[\n(?=  ++\[ \")")
-_ROW = compiled(rf"\[ {_MANUAL_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
-_SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # branches of large trees; their URLs start at the root
-_TREE_PARTS = compiled(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]")
-_SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
-_SECTION = compiled(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
-_RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
-_RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
 _INDEX_OF_JAVADOC = re.compile(r"(?:module|package|type|member|tag)SearchIndex\s?=\s?\[")
 _OF_RUSTDOC = re.compile(r"\(function\(\) \{\s*+var (?:implementors|type_impls)\b")
 _IN_RUSTDOC = re.compile(r"(.*/)(?:implementors|(?:trait|type)\.impl)/[^?#]+\.js\Z")
-_ESCAPED = re.compile(r"\\.")
-_BITS = re.compile(r"[01]{128,}+")  # one for each character code
-_SEARCH_PICTURE = re.compile(r"'(search/[\w-]++\.svg)\"")
-_TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
 _OF_JAVADOC = re.compile(
     r"(?:createElem\(doc, tag, |pathtoroot \+ )(['\"])((?:[\w-]++/){0,8}[\w-]++(?:\.[\w-]++)*?\.(?:js|zip))\1"
 )
@@ -241,7 +204,7 @@ def base_of_routes(text: str, address: str) -> str:
 def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     """Yield each URL that the script *text* at *address* names, its hop and context."""
     head = text[:SCRIPT_START]
-    yield from _of_doxygen(text, head, address)
+    yield from doxygen.script_urls(text, head, address)
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in folders.modules(text))
     yield from ((name, Hop.REQUISITE, LOADED) for name in versions.list_of_script(text))
     yield from ((name, Hop.LINK, MENU) for name in versions.listed(text))
@@ -254,31 +217,15 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
 
 def own_base(body: bytes, address: str) -> str:
     """Return the base of URLs in the script *body* at *address*; "" if that is the page that runs it."""
+    if root := doxygen.root(body[:SCRIPT_START].decode("utf-8", "replace"), address):
+        return urljoin(address, root)
     head = body[:BEGINNING].decode("utf-8", "replace")
-    if _RESULTS.match(head) or _INDEX_OF_JAVADOC.match(head) or folders.is_worker(body):
+    if _INDEX_OF_JAVADOC.match(head) or folders.is_worker(body):
         return address
     if _OF_RUSTDOC.match(head) and (added := _IN_RUSTDOC.match(address)):
         return added[1]
     shown = _SHOWN_PAGE.search(body) if _IN_VITEPRESS.search(address) else None
     return urljoin(address, f"../{shown[1].decode('utf-8', 'replace')}") if shown else ""
-
-
-def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
-    if "var menudata=" in head:
-        for entry in _ENTRY.finditer(text):
-            yield entry[1], Hop.LINK, MENU
-    if " =\n[\n" in head and _TREE_BEGINS.search(head):
-        yield from _doxygen_tree(text, "../../" if _SUBFOLDER.search(address) else "")
-    if "var indexSectionsWithContent" in head:
-        yield from ((name, Hop.REQUISITE, MANUAL) for name in _doxygen_search(text))
-    if _RESULTS.match(text):
-        yield from ((found[1], Hop.LINK, MANUAL) for found in _RESULT.finditer(text))
-    if "function initMenu(" in head:
-        for picture in _SEARCH_PICTURE.finditer(head):
-            yield picture[1], Hop.SPECULATIVE, MANUAL
-    if "NAVTREE" in head:
-        for picture in _TREE_PICTURE.finditer(head):
-            yield picture[1], Hop.REQUISITE, TREE
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
@@ -343,47 +290,3 @@ def _rspress(text: str, path: str) -> Iterator[str]:
     for version, language, hashed in (found.groups() for found in itertools.islice(table, MOST_TREE_PARTS)):
         named = (f".{version.replace('.', '_', 1)}" if version else "") + (f".{language}" if language else "")
         yield f"{root}/static/search_index{named}.{hashed}.json"
-
-
-def _doxygen_search(text: str) -> Iterator[str]:
-    """Yield the result files for each first character in each section of Doxygen's search, numbered in hexadecimal.
-
-    They are scripts, or in the oldest form, which has a bit for each character code, pages.
-    """
-    tables: list[dict[str, str]] = []
-    for start in itertools.islice(_SECTIONS.finditer(text), 2):
-        table, position = dict[str, str](), start.end()
-        while entry := _SECTION.match(text, position):
-            table[entry[1]], position = entry[2][1:-1], entry.end()
-        tables.append(table)
-    if len(tables) < 2:
-        return
-    sections, names = tables
-    old = any(map(_BITS.fullmatch, sections.values()))
-    if old:
-        yield "nomatches.html"
-    files = (
-        f"{names[number]}_{part:02x}.html" if old else f"{names[number]}_{part:x}.js"
-        for number, listed in sections.items()
-        if names.get(number, "").isalnum()
-        for part in (_codes(listed) if old else range(len(_ESCAPED.sub("x", listed))))
-    )
-    yield from itertools.islice(files, MOST_TREE_PARTS)
-
-
-def _codes(bits: str) -> Iterator[int]:
-    """Return the character codes whose bits are set."""
-    return (code for code, bit in enumerate(bits) if bit == "1")
-
-
-def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield the branches in scripts of their own, below *root*; for the trunk, the pages as well."""
-    trunk = "var NAVTREE =" in text
-    for row in _ROW.finditer(text):
-        if trunk and row[1]:
-            yield root + row[1], Hop.LINK, MENU
-        if row[2]:
-            yield f"{root}{row[2]}.js", Hop.REQUISITE, TREE
-    if parts := _TREE_PARTS.search(text):
-        for number in range(min(parts[1].count("\n"), MOST_TREE_PARTS)):
-            yield f"navtreeindex{number}.js", Hop.REQUISITE, TREE
