@@ -45,6 +45,7 @@ ONE_EACH = [
     ("<video><track src=/x></video>", E, "track/@src"),
     ("<embed src=/x>", E, "embed/@src"),
     ("<object data=/x></object>", E, "object/@data"),
+    ("<object lazy=/x></object>", E, "object/@lazy"),
     ("<object><param name=movie value=/x></object>", E, "param/@value"),
     ("<embed flashvars='a=1&xmlPath=/x.xml'>", X, "embed/@flashvars"),
     ("<input type=image src=/x>", E, "input/@src"),

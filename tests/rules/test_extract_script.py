@@ -389,6 +389,16 @@ PAGES = [
     ('[{"url":"/docs/a"},{"url":"/docs/b/"},{"url":"/docs/c#d"}]', "/docs/a /docs/b/ /docs/c#d"),
     ('k(L,{to:"/a",children:"A"}),k(L,{to:"/b"}),k(L,{to:"/b/c"})', "/a /b /b/c"),
     ('k(L,{to:"/a"}),k(L,{to:`/b/${i}`}),k(R,{from:"/b",to:"../c"})', ""),
+    ("nav('a/b.html','../../');f(\"c.html\", `../`, 1)", "../../a/b.html ../c.html"),
+    (
+        "['/a/b.html','../'],['http://h.test/c.html','../'],['./d.html','../']",
+        "/a/b.html http://h.test/c.html ./d.html",
+    ),
+    (
+        '{"fields":["title","b"],"fieldVectors":[["title/a/b.html",[0,0.6]],["b/a/b.html",[]]],"x":["other/d.html"]}',
+        "a/b.html other/d.html",
+    ),
+    ('{"fields":["title"],"x":[["title/a.html",[0,0.6]],["title/b.html",[]]]}', "title/a.html title/b.html"),
     ("x={index:'index.html'}", ""),
     ("f('index.html', 1)", ""),
     ("x = 'a.html' + y; z = y + 'b.html'; a == 'c.html'", ""),

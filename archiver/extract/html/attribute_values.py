@@ -23,6 +23,7 @@ from archiver.extract.html.tables import (
     INCLUDED,
     LAZY,
     LAZY_FILE,
+    LAZY_ON_OBJECTS,
     META_LINKS,
     META_REQUISITES,
     NEXT_PART,
@@ -245,6 +246,9 @@ def object_urls(attributes: Mapping[str, str]) -> PluginUrls:
         yield attributes["data"], Hop.REQUISITE, "data"
         if (within := _within(folder, attributes["data"])) != attributes["data"].strip():
             yield within, Hop.SPECULATIVE, "data"
+    for name in LAZY_ON_OBJECTS.intersection(attributes):
+        if like_a_url(attributes[name]):
+            yield attributes[name], Hop.REQUISITE, name
     yield from _archives(folder, attributes)
     runs = re.sub(r"^(?:java|python):", "", class_id)
     if not control and like_a_url(runs):

@@ -225,6 +225,10 @@ _WANTED = re.compile(
 )
 # f("../doc/", "part", "a.html"): the function puts the path together
 _IN_OTHER_FOLDER = re.compile(r"\(\s*(['\"`])\.\.?/[^'\"`]*\1\s*,\s*(['\"`])[\w./-]+\2\s*,\Z")
+_BEGINS_BELOW = re.compile(r"[^/.:]++[/.]")  # no folder of its own
+_BELOW = re.compile(r",\s*+(['\"`])((?:\.\./){1,30})\1\s*+[,)]")  # f("part/a.html", "../../") does so as well
+# An index of Lunr, whose rows have a field before the page: ["title/part/a.html",[0,0.693]]
+_OF_LUNR = re.compile(r"\"fields\"\s?:\s?\[((?:\"[\w-]{1,40}\",?\s?){1,20})\],\s{0,80}\"fieldVectors\"\s?:")
 _NAMES_TOKENS = "tokenPostfix:"  # a language of Monaco, an editor, which names parts of speech: "comment.html"
 _STANDS_WHOLE = frozenset(",]});:\n")
 
@@ -258,6 +262,7 @@ class ListedPages:
         if sum(map(len, (self._sure, self._rest, self._paths, self.addresses, self.whole))) >= MOST:
             return
         if is_page(value):
+            value = _folder(value, after) + value
             rooted = value.startswith(("/", "http"))
             known = self._own or rooted or _KEYED.search(before) or _WANTED.search(before)
             (self._sure if known and follows != ":" else self._rest)[value] = None
@@ -284,11 +289,26 @@ class ListedPages:
 
     def selected(self, text: str) -> Iterator[str]:
         """Yield the pages that the document *text* lists."""
+        pages = self._in_company(text)
+        index = _OF_LUNR.search(text) if '"fieldVectors"' in text else None
+        if index is None:
+            yield from pages
+            return
+        fields = tuple(f"{name}/" for name in re.findall(r"[\w-]++", index[1]))
+        yield from dict.fromkeys(page.partition("/")[2] if page.startswith(fields) else page for page in pages)
+
+    def _in_company(self, text: str) -> Iterator[str]:
         yield from self._sure
         rest = {value: None for value in self._rest if "/" in value} if _NAMES_TOKENS in text else self._rest
         if len(rest) >= COMPANY or (rest and self._sure):
             yield from (value for value in rest if value not in self._sure)
         yield from self._paths if len(self._paths) >= MORE_COMPANY else self._routes
+
+
+def _folder(page: str, after: str) -> str:
+    """Return the folder above that stands in *after* as the argument next to *page*; "" if there is none."""
+    folder = _BELOW.match(after) if _BEGINS_BELOW.match(page) else None
+    return folder[2] if folder else ""
 
 
 def is_page(value: str) -> bool:

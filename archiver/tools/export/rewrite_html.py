@@ -280,7 +280,7 @@ class _TagRewriter:
             known_url = any(reference == value for reference, _, _ in param_urls(known))
             return self._page.replacement(value, optional=True) if known_url else None
         if (name in _PERHAPS and tag.name not in URLS and tag.name not in _MORE) or (
-            tag.name == "img" and name in LAZY_ON_IMAGES
+            tag.name in {"img", "object"} and name in LAZY_ON_IMAGES
         ):
             return self._page.replacement(value, optional=True)
         return None
