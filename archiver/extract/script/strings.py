@@ -306,7 +306,7 @@ class ListedPages:
 
 
 def _folder(page: str, after: str) -> str:
-    """Return the folder above that stands in *after* as the argument next to *page*; "" if there is none."""
+    """Return the folder above that *after* names as the argument next to *page*; "" if there is none."""
     folder = _BELOW.match(after) if _BEGINS_BELOW.match(page) else None
     return folder[2] if folder else ""
 
