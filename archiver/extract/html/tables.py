@@ -156,8 +156,8 @@ LAZY_FILE = re.compile(  # these may also hold other values
     r"|desktop|tablet|mobile|pano(?:rama)?|model|gl(?:b|tf)|lottie|doc(?:ument)?)(?:[-_]?ur[li])?"
 )
 LAZY_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original", "ng-src", "loadlate", "real-src"))
-LAZY_ON_OBJECTS = frozenset(("lazy", "lazyload", "lazy-src"))  # some of those on images
 LAZY_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
+LAZY_ON_OBJECTS = frozenset(("lazy", "lazyload", "lazy-src"))  # some of those on images
 NEXT_PART = re.compile(  # of a list, which the page loads when a person comes to its end
     r"data-(?:[\w-]*-)?(?:next|load-?more|more)(?:-?page)?(?:-?(?:ur[li]|href|link|path))?"
 )
