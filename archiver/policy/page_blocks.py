@@ -49,6 +49,9 @@ _HIDDEN = compiled(
 )
 _ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
 _TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
+_TOKEN_OR_TIME = re.compile(  # of "29ms" and "0.003s", the time that an answer took, the number and the unit
+    rb"[0-9]++(?=(?:ms|secs?)(?![0-9a-z\x80-\xff]))|(?<=[.,])[0-9]++(?=s(?![0-9a-z\x80-\xff]))|[0-9a-z\x80-\xff]++"
+)
 _DIGITS = re.compile(rb"[0-9]++")
 _DIGIT = re.compile(rb"[0-9]")  # faster to find than several
 _NAMES = (
@@ -197,7 +200,7 @@ def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockT
     if _DIGIT.search(text) is None:
         words = [token for token in _TOKEN.findall(text) if token not in own and len(token) < ONCE_LONG]
         return BlockText(b" ".join(words), ()) if words else NO_TEXT
-    tokens = _TOKEN.findall(_DATE.sub(b" ", text) if len(text) < DATED else text)
+    tokens = _TOKEN_OR_TIME.findall(_DATE.sub(b" ", text) if len(text) < DATED else text)
     if not tokens or (tokens[-1].isdigit() and _are_days(tokens)):
         return NO_TEXT
     words = []

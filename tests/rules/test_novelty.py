@@ -59,3 +59,17 @@ def test_data_with_known_words(first: bytes, then: bytes, worth: PageNovelty) ->
     novelty = Novelty()
     assert novelty.worth("http://host.test/api/x?page=1", "x", first, markup=False) is PageNovelty.NEW
     assert novelty.worth("http://host.test/api/x?page=2", "x", then, markup=False) is worth
+
+
+@pytest.mark.parametrize("time", ["%dms", "0.%03ds", "12.%03d ms", "1.%dsec", "0.%03d seconds"])
+def test_the_time_that_an_answer_took_is_no_news(time: str) -> None:
+    """Programs write it with or without a space before the unit."""
+    novelty = Novelty()
+
+    def worth(number: int) -> PageNovelty:
+        page = f"<h1>Trees</h1><p>Each list of trees is the same<p>Generated in {time % (417 * number % 1000)}"
+        return novelty.worth(f"http://host.test/trees?order={number}", "x", page.encode(), markup=True)
+
+    assert worth(1) is PageNovelty.NEW  # it stopped at the text
+    worth(2)  # the first time
+    assert {worth(number) for number in range(3, 40)} <= {PageNovelty.COPY, PageNovelty.NOTHING}

@@ -54,6 +54,9 @@ SOUP = st.lists(
         ("<script>var x = 1</script>", "var x #", "1"),
         ("<style>a { b: c }</style><svg><text>no</text></svg>", "", ""),
         ("caf\xe9 &eacute;t&#233;", "café t", ""),
+        ("Queries took 195.635ms", "queries took # ms", "195 635"),
+        ("Page made in 29ms, 1.25sec and 0.003s", "page made in # ms # sec and # s", "29 1 25 0 003"),
+        ("the 1980s, an mp3 and 4d", "the 1980s an mp3 and 4d", ""),
     ],
 )
 def test_what_a_block_tells(block: str, words: str, numbers: str) -> None:
