@@ -31,7 +31,7 @@ def warc_files(layout: Layout) -> list[Path]:
     if not layout.archive.is_dir():
         return []
     with storage(layout.archive):
-        return sorted(path for path in layout.archive.iterdir() if _is_warc(path.name) and path.is_file())
+        return sorted(path for path in layout.archive.iterdir() if is_warc(path.name) and path.is_file())
 
 
 def maybe_ours(layout: Layout) -> list[Path]:
@@ -90,7 +90,8 @@ def _names(folder: Path, name: str) -> tuple[Path, ...]:
     return folder / name, folder / (name + OPEN), folder / name
 
 
-def _is_warc(name: str) -> bool:
+def is_warc(name: str) -> bool:
+    """Return True if *name* is that of a WARC file, finished or not."""
     return name.removesuffix(OPEN).endswith(WARC_ENDINGS)
 
 

@@ -4,7 +4,8 @@ If we followed a link, its sender could read, change or delete whatever this use
 and refuses the collection with the offending path. The collection's folder itself may be a link, because the user who
 names it made it.
 
-A collection of which files are being deleted is refused too.
+A folder in place of a file, and a file in place of a folder, are refused too: a command that skipped them would leave
+out what they should hold. So is a collection of which files are being deleted.
 """
 
 import os
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
+from archiver.collection.index import INDEX
 from archiver.collection.layout import Layout
+from archiver.collection.records import is_warc
 from archiver.errors import ConfigError
 from archiver.storage import DRAFT, kind, storage
 
@@ -30,8 +33,10 @@ def check_files(directory: Path, *, pruning: bool = False) -> None:
         return
     layout = Layout(directory)
     with storage(directory):
-        for path in (*_folders(layout), *_files(layout)):
-            _check(path, directory, folder=path in _folders(layout))
+        for path in _folders(layout):
+            _check(path, directory, folder=True)
+        for path in (*_files(layout), *_folders_named_like_warcs(layout)):
+            _check(path, directory, folder=False)
         if not pruning and layout.pruning.exists():
             raise ConfigError(
                 f"{directory}: archiver prune is deleting files of it, or was interrupted; to finish that: "
@@ -54,11 +59,23 @@ def _folders(layout: Layout) -> tuple[Path, ...]:
 
 def _files(layout: Layout) -> Iterator[Path]:
     paths = (layout.database, layout.scratch, layout.settings, layout.lock, layout.imports, layout.address)
-    names = [path.name for path in (*paths, layout.live, layout.pruning)]
+    names = [path.name for path in (*paths, layout.live, layout.pruning, layout.origins)]
     drafts = [f"{name}{DRAFT}" for name in names]
     yield from (layout.directory / name for name in (*names, *drafts))
     databases = (layout.database.name, layout.scratch.name, *drafts[:2])
     yield from (layout.directory / f"{name}{ending}" for name in databases for ending in _ENDINGS)
+    yield layout.log
+    yield layout.indexes / INDEX
+
+
+def _folders_named_like_warcs(layout: Layout) -> Iterator[Path]:
+    if layout.archive.is_dir():
+        with os.scandir(layout.archive) as entries:
+            yield from (
+                layout.archive / entry.name
+                for entry in entries
+                if is_warc(entry.name) and entry.is_dir(follow_symlinks=False)
+            )
 
 
 def _check(path: Path, directory: Path, *, folder: bool) -> None:
@@ -67,7 +84,7 @@ def _check(path: Path, directory: Path, *, folder: bool) -> None:
     except FileNotFoundError:
         return
     if not (stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)):
-        raise _refused(path, mode, directory)
+        raise _misplaced(path, mode) if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _refused(path, mode, directory)
     if folder:
         _check_below(path, directory, DEEPEST)
 
@@ -89,6 +106,11 @@ def _check_below(folder: Path, directory: Path, left: int) -> None:
                 raise _refused(folder / entry.name, mode, directory)
     for inner in deeper:
         _check_below(inner, directory, left - 1)
+
+
+def _misplaced(path: Path, mode: int) -> ConfigError:
+    wanted = "a file" if stat.S_ISDIR(mode) else "a folder"
+    return ConfigError(f"{path} is {kind(mode)}, where {wanted} belongs; move it away, or restore what was there")
 
 
 def _refused(path: Path, mode: int, directory: Path) -> ConfigError:

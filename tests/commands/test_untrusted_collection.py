@@ -132,6 +132,23 @@ def test_a_pipe_in_place_of_a_file_makes_nobody_wait(folder: Path, forks: Forks,
     _told(forks, folder, command, f"c/{name} is a named pipe")
 
 
+@pytest.mark.parametrize("name", [*FILES, "crawl-origins.json", *INSIDE[:2]])
+@pytest.mark.parametrize("command", ["resume", "verify", "index"])
+def test_a_folder_in_place_of_a_file_is_named(folder: Path, forks: Forks, command: str, name: str) -> None:
+    """Otherwise an index would leave out such a WARC file without a word, and building it again would never help."""
+    (folder / "c" / name).unlink(missing_ok=True)
+    (folder / "c" / name).mkdir()
+    _told(forks, folder, command, f"c/{name} is a folder, where a file belongs; move it away")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("command", ["resume", "verify"])
+def test_a_file_in_place_of_a_folder_is_named(folder: Path, forks: Forks, command: str, name: str) -> None:
+    shutil.rmtree(folder / "c" / name, ignore_errors=True)
+    (folder / "c" / name).touch()
+    _told(forks, folder, command, f"c/{name} is a regular file, where a folder belongs; move it away")
+
+
 @pytest.mark.parametrize("command", ["verify", "ls", "status", "index", "pack"])
 def test_the_collection_itself_may_be_a_link(folder: Path, forks: Forks, command: str) -> None:
     """The person who names it has made it."""

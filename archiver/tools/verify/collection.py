@@ -100,7 +100,7 @@ def _stored_target(path: Path, store: Store) -> _Target:
 def _folder_target(path: Path) -> _Target:
     layout = Layout(path)
     collection = layout if layout.archive.is_dir() else None
-    if collection is not None:
+    if collection is not None or layout.settings.exists():  # any other folder may hold what it likes
         safe_paths.check_files(path)
     below = layout.archive.iterdir() if collection else path.rglob("*")
     files = tuple(sorted(file for file in below if file.name.endswith(_SUFFIXES) and file.is_file()))
