@@ -6,6 +6,7 @@ and WARC files, crawl.log and earlier crawls are out of reach.
 The crawls of a collection are named by their number, 1 for the oldest, or by a date.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -30,14 +31,16 @@ from archiver.frontier.captures import file_names, first_capture
 from archiver.frontier.connection import Reader
 from archiver.humanize import count, plural
 from archiver.policy.quotas import NO_QUOTAS, Quotas
-from archiver.storage import DRAFT
+from archiver.storage import DRAFT, open_file
+from archiver.warc.members import MAGIC
 
+_FINISHED = "SELECT id, name, committed, digest, modified FROM warcs WHERE closed = 1 ORDER BY id"
 CAPTURES_IN = "SELECT count(*) FROM captures WHERE warc IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
 class LostFiles:
-    """WARC files of a crawl that are missing, or shorter than they were."""
+    """WARC files of a crawl that are missing, shorter than they were, or overwritten."""
 
     names: tuple[str, ...] = ()
     captures: int = 0  # that they held
@@ -46,7 +49,9 @@ class LostFiles:
     def words(self) -> str:
         """How many they are."""
         files = count(len(self.names), "WARC file")
-        return f"{files} with {count(self.captures, 'capture')} {plural(len(self.names), 'is', 'are')} missing or cut"
+        return (
+            f"{files} with {count(self.captures, 'capture')} {plural(len(self.names), 'is', 'are')} missing or damaged"
+        )
 
     @property
     def example(self) -> str:
@@ -55,6 +60,24 @@ class LostFiles:
 
 
 NOTHING_LOST = LostFiles()
+
+
+def _is_lost(path: Path, size: int, digest: str, modified: int, *, recovered: bool) -> bool:
+    """Return True if *path* is missing, shorter than *size*, or overwritten, as far as a look at its beginning tells.
+
+    *digest* and *modified* are as it was finished; *recovered*: read all of it if its time has changed.
+    """
+    try:
+        found = path.stat()
+        if found.st_size != size or not digest or found.st_mtime_ns == modified:
+            return found.st_size < size
+        with open_file(path) as file:
+            if path.suffix == ".gz" and file.read(len(MAGIC)) != MAGIC:
+                return True
+            file.seek(0)
+            return recovered and digest != f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except (OSError, ArchiveError):
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,29 +174,27 @@ class NamedCrawl:
         except ConfigError:
             return NO_QUOTAS
 
-    def lost(self, db: Reader) -> LostFiles:
+    def lost(self, db: Reader, *, recovered: bool = False) -> LostFiles:
         """Return which finished WARC files of the newest crawl of a directory, with the database *db*, are not whole.
 
-        Files that were moved to a store are not lost. Of several machines, each has its own files.
+        Files that were moved to a store are not lost. Of several machines, each has its own files. *recovered*: a run
+        has just ended, so a file has another time than in *db* only if its bytes have changed; then they are read.
         """
         if self.layout is None or self.address or self.collection is not None:
             return NOTHING_LOST
         from archiver.collection.store import StoredFiles  # noqa: PLC0415 - of no use to most commands
 
         stored = {each.key.removeprefix("archive/") for each in StoredFiles(self.layout).absent()}
-        files = db.execute("SELECT id, name, committed FROM warcs WHERE closed = 1 ORDER BY id").fetchall()
-        lost = {row: name for row, name, size in files if name not in stored and self._size(name) < size}
+        files = db.execute(_FINISHED).fetchall()
+        lost = {
+            row: name
+            for row, name, *state in files
+            if name not in stored and _is_lost(self.layout.archive / name, *state, recovered=recovered)
+        }
         if not lost:
             return NOTHING_LOST
         (captures,) = db.execute(CAPTURES_IN, (json.dumps(list(lost)),)).fetchone()
         return LostFiles(tuple(lost.values()), captures)
-
-    def _size(self, name: str) -> int:
-        assert self.layout is not None
-        try:
-            return (self.layout.archive / name).stat().st_size
-        except OSError:
-            return -1
 
     def holder(self, db: Reader) -> Holder | None:
         """Return the process that runs the crawl with the database *db*, which may be unknown; None if none does."""

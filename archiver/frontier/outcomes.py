@@ -47,7 +47,7 @@ SELECT coalesce(sum(waiting), 0), coalesce(sum(archived), 0) - {_OF_RULES.format
        coalesce(sum(visited), 0), coalesce(sum(received), 0),
        (SELECT count(*) FROM seeds WHERE EXISTS (
             SELECT 1 FROM captures WHERE captures.url = seeds.url AND blocked = ''
-                AND (status BETWEEN 200 AND 399 OR status = 0))), coalesce(sum(held), 0)
+                AND status BETWEEN 200 AND 399)), coalesce(sum(held), 0)
 FROM hosts
 """  # noqa: S608 - constants
 LAST = "SELECT started, coalesce(ended, 0), coalesce(exit_code, -1), reason FROM runs ORDER BY id DESC LIMIT 1"

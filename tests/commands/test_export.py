@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -260,6 +260,25 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["export", directory, "--to", str(tmp_path / to)]) == ExitCode.USAGE
         assert words in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(bytes(path.stat().st_size))])
+def test_a_warc_that_is_lost_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], object]
+) -> None:
+    """A page for each of its URLs would hide what else is wrong."""
+    held = Held(tmp_path / "c")
+    pages = [f"http://e.org/{number}" for number in range(30)]
+    for address in pages:
+        held.add(address, b"<p>page")
+    directory = held.write()
+    (warc,) = (directory / "archive").iterdir()
+    damage(warc)
+    assert run(["export", str(directory), "--to", str(tmp_path / "out")]) == ExitCode.STORAGE
+    first, *others = capsys.readouterr().err.splitlines()
+    assert warc.name in first
+    assert "; 30 URLs of this file are not exported, such as http://e.org/" in first
+    assert len(others) == 2  # nothing was exported, and why
 
 
 def test_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

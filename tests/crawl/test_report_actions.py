@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -296,28 +296,47 @@ async def _look(address: str, framed: list[str], axe: str, profile: Path) -> Non
             assert bool(buttons) == ("allow-scripts" in target)
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut"])
+def _zeros(content: bytes) -> bytes:
+    return bytes(len(content))
+
+
+def _one_byte_changed(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "missing": lambda _: b"",
+    "cut": lambda content: content[:-100],
+    "overwritten": _zeros,
+    "changed": _one_byte_changed,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_captures_that_the_archive_has_lost_are_no_complete_crawl(tmp_path: Path, damage: str) -> None:
     """The database knows what was archived, not that a file has gone since; the command brings it back."""
     with RawServer(tree(8).routes) as server:
         assert archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", cwd=tmp_path).returncode == ExitCode.DONE
         whole = {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE priority >= 0")}
         (warc,) = (path for path in (tmp_path / "o" / "archive").iterdir() if "meta" not in path.name)
-        if damage == "missing":
-            warc.unlink()
-        else:
-            warc.write_bytes(warc.read_bytes()[:-100])
+        left = DAMAGES[damage](warc.read_bytes())
+        warc.unlink()
+        if left:
+            warc.write_bytes(left)
         ran = archiver("resume", "o", "-q", "--strict", cwd=tmp_path)
         assert ran.returncode == ExitCode.TROUBLE
         assert archiver("resume", "o", "-q", "--no-strict", cwd=tmp_path).returncode == ExitCode.FAULTS
         said = " ".join(ran.stderr.split())
         ((captures,),) = rows(tmp_path / "o", "SELECT count(*) FROM captures")
-        lost = f"1 WARC file with {captures} captures is missing or cut, such as {warc.name}"
+        lost = f"1 WARC file with {captures} captures is missing or damaged, such as {warc.name}"
         command = "archiver rebuild o && archiver resume o"
         assert f"archive {lost} {command}" in said
-        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
-        assert told["headline"] == {"grade": "attention", "text": f"Finished, but {lost.split(',', maxsplit=1)[0]}."}
-        assert command in " ".join(archiver("status", "o", cwd=tmp_path).stdout.split())
+        if damage != "changed":  # these two read no file to its end
+            told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
+            text = f"Finished, but {lost.split(',', maxsplit=1)[0]}."
+            assert told["headline"] == {"grade": "attention", "text": text}
+            assert command in " ".join(archiver("status", "o", cwd=tmp_path).stdout.split())
         for words in command.split(" && "):
             assert archiver(*words.split()[1:], cwd=tmp_path).returncode == ExitCode.DONE
     assert {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE state = 'archived'")} >= whole

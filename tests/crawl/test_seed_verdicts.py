@@ -72,6 +72,26 @@ def test_a_seed_that_redirects_nowhere_has_failed(tmp_path: Path, line: str, *, 
     assert archiver("resume", "o", "--strict", cwd=tmp_path).returncode == ExitCode.TROUBLE
 
 
+HEADLESS = {
+    "no status line": b"<p>hello, this is HTTP/0.9\r\n",
+    "zero": b"HTTP/1.1 000 None\r\nContent-Type: text/html\r\nContent-Length: 8\r\n\r\n<p>hello",
+    "no number": b"HTTP/1.1 fine OK\r\nContent-Type: text/html\r\nContent-Length: 8\r\n\r\n<p>hello",
+}
+
+
+@pytest.mark.parametrize("raw", HEADLESS.values(), ids=HEADLESS)
+def test_an_answer_without_a_usable_status_is_no_good_answer(tmp_path: Path, raw: bytes) -> None:
+    """It is archived, and browsers show an error in its place."""
+    with RawServer({"/": raw, "/moved": redirect("/")}) as server:
+        ran = archiver("crawl", server.url(), server.url("/moved"), "-o", "o", *FAST, cwd=tmp_path)
+    said = " ".join(ran.stderr.split())
+    assert f"{server.url()} returned no usable status" in said
+    assert f"{server.url('/moved')} redirects to {server.url()}: no usable status" in said
+    assert "2 pages: 1 redirect, 1 no usable status archiver urls o --state archived --why" in said
+    assert ran.returncode == ExitCode.DONE  # documented: any 3xx is an answer
+    assert ("archived", 0) in rows(tmp_path / "o", "SELECT state, status FROM urls")
+
+
 def test_a_seed_that_lets_the_reader_choose_has_not_failed(tmp_path: Path) -> None:
     """Browsers show the body of a response 3xx without Location, and its links are followed."""
     choice = keep(message("300 Multiple Choices", page("Choose", ["/a"]).encode(), content_type="text/html"))

@@ -17,7 +17,13 @@ WHERE urls.state = 'archived' AND urls.status BETWEEN 300 AND 399 ORDER BY posit
 """
 _MOVED_TO = "SELECT url, state, status, failure, note FROM urls WHERE url = ?"
 _REVISITS = "SELECT 1 FROM captures WHERE url = ? AND revisit <> '' LIMIT 1"
+NO_STATUS = "no usable status"
 _NOTED_TARGET = re.compile(rf"{MOVED}(\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
+
+
+def status_words(status: int) -> str:
+    """Return *status* in words; 0 is a response with none, or with one that is no number from 100 on."""
+    return f"status {status}" if status else NO_STATUS
 
 
 def lost_redirects(db: Reader, followed: Mapping[int, int]) -> dict[int, tuple[str, str]]:
@@ -42,8 +48,8 @@ def _lost(db: Reader, seed: tuple[int, str, int, str], followed: int) -> tuple[s
         if found is None:
             return named[1], named[2] or "it was not requested"
         address, state, status, failure, note = found
-        if state in {"waiting", "held"} or (state == "archived" and (200 <= status < 300 or status in {0, 304})):
+        if state in {"waiting", "held"} or (state == "archived" and (200 <= status < 300 or status == 304)):
             return None
-        if state != "archived" or status >= ERRORS:
-            return address, failure or f"status {status}"
+        if state != "archived" or not 200 <= status < ERRORS:
+            return address, failure or status_words(status)
     return address, "a redirect loop"

@@ -222,17 +222,47 @@ class PlannedFile:
 
 
 @dataclass
+class _UnreadFile:
+    """A WARC file of which records cannot be read."""
+
+    first: str  # URL …
+    error: str  # … and what it met
+    urls: int = 1
+
+    @property
+    def words(self) -> str:
+        """Which URLs are not exported, and why."""
+        if self.urls == 1:
+            return f"{self.first}: {self.error}"
+        return f"{self.error}; {self.urls} URLs of this file are not exported, such as {self.first}"
+
+
+@dataclass
 class ExportPlan:
     """All files to write."""
 
     files: list[PlannedFile] = field(default_factory=list)
     redirects: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)  # what could not be exported, and why
+    _unread: dict[str, _UnreadFile] = field(default_factory=dict)  # by name
 
     def add_problem(self, text: str) -> None:
         """Add a problem."""
         if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append(text)
+
+    def add_unread(self, address: str, warc: str, error: Exception) -> None:
+        """Add that the record of *address* cannot be read in the file *warc*; each file is reported once."""
+        known = self._unread.get(warc)
+        if known is not None:
+            known.urls += 1
+        elif len(self._unread) < _MAX_PROBLEMS:
+            self._unread[warc] = _UnreadFile(address, str(error))
+
+    def name_unread(self) -> None:
+        """Put the files that could not be read first among the problems."""
+        self.problems[:0] = [each.words for each in self._unread.values()]
+        self._unread.clear()
 
 
 def plan_export(holdings: Holdings, hosts: Iterable[str], at: DateRange | None) -> ExportPlan:
@@ -248,7 +278,7 @@ def plan_export(holdings: Holdings, hosts: Iterable[str], at: DateRange | None) 
                 try:
                     _add(holdings, address, entry, names, plan)
                 except (ArchiveError, DamagedRecord) as error:
-                    plan.add_problem(f"{address}: {error}")
+                    plan.add_unread(address, entry.filename, error)
     return plan
 
 

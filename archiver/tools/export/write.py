@@ -201,7 +201,8 @@ def write_export(
                 counts.size += size
                 counts.files += 1
         except DamagedRecord as damage:
-            plan.add_problem(f"{file.url}: {file.warc} {damage}")
+            plan.add_unread(file.url, file.warc, ArchiveError(f"{file.warc} {damage}"))
+    plan.name_unread()
     return counts
 
 
@@ -227,7 +228,7 @@ def _write(
         try:
             record = stack.enter_context(holdings.record_at(file.warc, file.offset))
         except ArchiveError as error:
-            plan.add_problem(f"{file.url}: {error}")
+            plan.add_unread(file.url, file.warc, error)
             return None
         answer = read_answer(record)
         decoded = answer.decoded()

@@ -86,7 +86,8 @@ def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None, q
 def summary_of(crawl: NamedCrawl, db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:
     """Read the summary of *crawl*, with the database *db*: also what its settings say, and what its files lack."""
     found = read_summary(db, ending, run, crawl.quotas(db))
-    return replace(found, verdict=replace(found.verdict, lost=crawl.lost(db)))
+    lost = crawl.lost(db, recovered=run is not None)
+    return replace(found, verdict=replace(found.verdict, lost=lost))
 
 
 def work_left(summary: Summary) -> str:

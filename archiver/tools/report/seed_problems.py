@@ -7,6 +7,7 @@ from typing import NamedTuple
 from archiver import url
 from archiver.config.seeds import NO_ABOUT, SeedAbout
 from archiver.errors import Failure
+from archiver.frontier.gathered.redirects import status_words
 from archiver.frontier.totals import SeedAccount
 from archiver.humanize import count, printable
 from archiver.policy.scope import OUTSIDE
@@ -60,7 +61,7 @@ def has_failed(seed: SeedAccount) -> bool:
 
 
 def _is_good(status: int) -> bool:
-    return 200 <= status < 400 or status == 0  # 0 is a response without a status line
+    return 200 <= status < 400  # browsers show an error in place of a response without a status
 
 
 def moved_to(seed: SeedAccount) -> str:
@@ -74,7 +75,7 @@ def moved_to(seed: SeedAccount) -> str:
 
 def to_retry(seed: SeedAccount) -> tuple[str, ...]:
     """Return the URLs to request again for a *seed* that failed: itself, and where its redirects ended."""
-    answered = seed.why.partition(" ")[0] in {"status", *Failure}
+    answered = seed.why.partition(" ")[0] in {"status", "no", *Failure}
     return (seed.url, seed.lost) if answered and seed.lost != seed.url else (seed.url,)
 
 
@@ -94,7 +95,7 @@ def seed_problem(seed: SeedAccount) -> str:
         return f"{printable(seed.note)}; only its in-scope links are followed"
     if seed.state == "archived" and not _is_good(seed.status):
         found = count(seed.followed, "URL was", "URLs were")
-        return f"returned status {seed.status}" + (f"; {found} found on its page" if seed.followed else "")
+        return f"returned {status_words(seed.status)}" + (f"; {found} found on its page" if seed.followed else "")
     return ""
 
 

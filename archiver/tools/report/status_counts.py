@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from archiver import humanize
+from archiver.frontier.gathered import ERRORS
+from archiver.frontier.gathered.redirects import NO_STATUS
 from archiver.frontier.outcomes import OutcomeGroup
 from archiver.humanize import printable
 
@@ -35,8 +37,8 @@ class StatusCounts:
 
     @property
     def bad(self) -> int:
-        """The number without a usable response: errors, challenges, incomplete ones, and no response."""
-        return self.total - sum(count for status, count in self._answered() if status < 400)
+        """The number without a usable response: errors, no status, challenges, incomplete ones, and no response."""
+        return self.total - sum(count for status, count in self._answered() if 200 <= status < ERRORS)
 
     @property
     def cut(self) -> int:
@@ -66,6 +68,8 @@ class StatusCounts:
         for name in ("ok", "redirect"):
             if count := classes.pop(name, Counter()).total():
                 yield f"{count} {name}{'s' if name == 'redirect' and count > 1 else ''}"
+        if count := classes.pop(NO_STATUS, Counter()).total():
+            yield f"{count} {NO_STATUS}"
         if self.blocked:
             yield f"{humanize.count(urls_in(self.blocked), 'challenge or block page')} ({listed(self.blocked)})"
         if self.truncated:
@@ -111,8 +115,10 @@ def counts_of(kind: str, groups: Iterable[OutcomeGroup], *shares: Iterable[Share
 
 
 def _class(status: int) -> str:
-    if status in {0, 304}:
+    if status == 304:
         return "ok"
+    if status == 0:
+        return NO_STATUS
     return _NAMES.get(status) or _CLASSES.get(status // 100, "unusual status")
 
 

@@ -16,6 +16,7 @@ from archiver.collection.named_crawl import NOTHING_LOST, LostFiles
 from archiver.errors import Failure
 from archiver.frontier import outcomes, views
 from archiver.frontier.connection import Reader
+from archiver.frontier.gathered import ERRORS
 from archiver.frontier.hosts import UNMARKED
 from archiver.frontier.outcomes import Examples, RefusingHost, RunRow
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
@@ -177,7 +178,8 @@ def _pages(pages: StatusCounts) -> Finding:
     elif cut and cut >= pages.bad - blocked - cut:
         which = "archiver urls DIR --truncated --why", "which URLs, and why"
     elif pages.bad > blocked:
-        which = "archiver urls DIR --status 4xx,5xx --why", "which URLs, and why"
+        chosen = "--status 4xx,5xx" if any(status >= ERRORS for status, _ in pages.by_status) else "--state archived"
+        which = f"archiver urls DIR {chosen} --why", "which URLs, and why"
     return Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
 
 
