@@ -189,7 +189,7 @@ class EarlierCrawls:
             for taken in (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES)):
                 if taken.status in GONE:
                     return cut or taken
-                if is_there(taken) and not is_cut(taken):
+                if is_there(taken) and not self.is_cut(taken):
                     return taken
                 cut = cut or (taken if is_there(taken) else None)
         return cut
@@ -323,6 +323,18 @@ class EarlierCrawls:
         except (ArchiveError, DamagedRecord, ValueError):  # verify reports damage
             return False
 
+    def is_cut(self, taken: CaptureRow) -> bool:
+        """Return True if *taken* was cut off, or its chunked framing breaks; the next time more may come."""
+        if taken.truncated != Truncation.UNSPECIFIED:
+            return taken.truncated in CUT
+        from archiver.extract.body_faults import chunks_break  # noqa: PLC0415 - slow to import
+
+        try:
+            with stored_answer(self._layout.archive / taken.file, taken.offset, self._layout.spool) as answer:
+                return answer.framing.chunked and chunks_break(answer)
+        except (ArchiveError, DamagedRecord, ValueError):  # verify reports damage
+            return False
+
     def redirect(self, taken: CaptureRow) -> str:
         """Return the target of the redirect *taken*; "" if it has none."""
         with self._record(taken) as record:
@@ -332,11 +344,6 @@ class EarlierCrawls:
 def is_there(taken: CaptureRow) -> bool:
     """Return True if *taken* shows that the page exists; a 304 to an unconditional request shows nothing."""
     return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
-
-
-def is_cut(taken: CaptureRow) -> bool:
-    """Return True if *taken* was cut off; the next time more may come."""
-    return taken.truncated in CUT
 
 
 def _framing(record: Record) -> Framing:

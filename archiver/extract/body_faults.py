@@ -56,11 +56,11 @@ def is_cut(exchange: Exchange) -> bool:
         return True
     faults = exchange.framing.faults
     if CHUNK_FAULT in faults:
-        return _chunks_break(exchange)
+        return chunks_break(exchange)
     return CODING_FAULT in faults and bool(_CUT.search(_decoding_note(exchange)))
 
 
-def _chunks_break(exchange: Exchange) -> bool:
+def chunks_break(exchange: Exchange) -> bool:
     """Return True if the body begins with a chunk; otherwise it was never chunked, and may be whole."""
     dechunker = Dechunker()
     for piece in _framed(exchange):

@@ -49,6 +49,8 @@ LINKED = (
         "/private",
         "/liar",
         "/cut",
+        "/chunks",
+        "/never-chunked",
     ),
 )
 
@@ -57,6 +59,9 @@ def compressed(level: int) -> Route:
     """One page, as a server with this *level* of compression sends it."""
     body = gzip.compress(page("Compressed anew", body="<p>the same</p>" * 200).encode(), level, mtime=0)
     return keep(message("200 OK", body, content_type="text/html", content_encoding="gzip"))
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def first() -> dict[str, "Page | Route"]:
@@ -88,6 +93,8 @@ def first() -> dict[str, "Page | Route"]:
         "/private": Page(page("Soon forbidden")),
         "/liar": Page(page("Soon a liar")),
         "/cut": Page(page("Soon cut off")),
+        "/chunks": Page(page("Soon broken in its chunks")),
+        "/never-chunked": Page(page("Soon called chunked")),
         "/compressed": compressed(1),
     }
 
@@ -110,16 +117,18 @@ def second() -> dict[str, "Page | Route"]:
         "/failing": BROKEN,
         "/liar": UNASKED_304,
         "/cut": message("200 OK", page("Soon cut off").encode())[:-20],
+        "/chunks": CHUNKED + b"5\r\n<p>so\r\nno size\r\n",
+        "/never-chunked": CHUNKED + b"<p>without a size\r\n<p>at all\r\n",
         "/compressed": compressed(9),
     }
 
 
 CHANGES = {
     "new": {"/new", "/moved-here"},
-    "changed": {"/", "/changed", "/changed-quietly", "/redirect"},
+    "changed": {"/", "/changed", "/changed-quietly", "/redirect", "/never-chunked"},
     "moved": {"/moved"},
     "gone": {"/gone", "/gone-unlinked"},
-    "failed": {"/failing", "/liar", "/cut"},
+    "failed": {"/failing", "/liar", "/cut", "/chunks"},
     "excluded": {"/private"},
     "unchanged": {
         *("/etag", "/behind-etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/behind-gzip"),
@@ -188,7 +197,7 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         assert changes(directory, server) == CHANGES
         counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
         assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "left out": 0, "unvisited": 0}
-        said = "2 new, 4 changed, 1 moved, 2 gone, 15 unchanged, 3 failed, 1 excluded"
+        said = "2 new, 5 changed, 1 moved, 2 gone, 15 unchanged, 4 failed, 1 excluded"
         assert said in again.said
         assert said in (directory / "reports" / "summary.txt").read_text()
         _check_requests(server, before)
@@ -263,7 +272,7 @@ def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:
     done(forks.run("recrawl", "c", *OPTIONS, cwd=directory.parent))
     found = changes(directory, server)
     assert set(found) == {"unchanged", "failed", "excluded"}
-    assert found["failed"] == {"/failing", "/liar", "/cut"}  # as before, for the first crawl had them
+    assert found["failed"] == {"/failing", "/liar", "/cut", "/chunks"}  # as before, for the first crawl had them
     assert found["excluded"] == {"/private"}
     assert {"/new", "/changed"} <= {row.target for row in list(server.log)[before:] if "if-none-match" in fields(row)}
     ids = {each["WARC-Record-ID"] for each in records(directory, "response")}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from archiver import url
-from archiver.collection.earlier_crawls import GONE, EarlierCrawls, is_cut, is_there
+from archiver.collection.earlier_crawls import GONE, EarlierCrawls, is_there
 from archiver.errors import ArchiveError, Failure
 from archiver.frontier.captures import CaptureRow, EarlierUrl, is_known, newest
 from archiver.frontier.connection import Reader
@@ -93,7 +93,7 @@ class ChangeReport:
         if same and now.meant in REDIRECTS:
             earlier = self._redirect_target(before)
             same = earlier is None or earlier == self._redirect_target(now)
-        if not same and is_cut(now):
+        if not same and self.memory.is_cut(now):
             return UrlChange.FAILED
         return UrlChange.UNCHANGED if same else UrlChange.CHANGED
 
