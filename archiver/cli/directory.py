@@ -132,7 +132,7 @@ def check_files_are_here(directory: Path) -> None:
     """Refuse a collection with WARC files that only a store has: what is made of the others would not be whole."""
     from archiver.collection.store import StoredFiles
 
-    if away := 0 if directory.is_file() else len(StoredFiles(Layout(directory)).absent()):
+    if away := len(StoredFiles(Layout(directory)).absent()) if directory.is_dir() else 0:
         files = "1 WARC file is" if away == 1 else f"{away} WARC files are"
         raise ConfigError(
             f"{directory}: {files} in a store only; to bring them back: archiver store fetch {quote(str(directory))}"

@@ -247,6 +247,25 @@ def _sql(directory: Path, sql: str, values: tuple[object, ...]) -> None:
         db.commit()
 
 
+@pytest.mark.parametrize("command", ["adopt", "ls", "pack", "verify"])
+def test_a_source_that_is_no_file_gets_one_line(tmp_path: Path, forks: Forks, command: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    for name in ("pipe", "circle"):
+        done = forks.archiver(command, name, cwd=tmp_path)
+        assert done.returncode == ExitCode.USAGE, done.stderr
+        assert done.stderr.startswith(f"archiver: {name}"), done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_collection_whose_name_is_not_utf_8_is_verified(made: Path, tmp_path: Path, forks: Forks) -> None:
+    place = tmp_path / os.fsdecode(b"c\xff")
+    shutil.copytree(made / "c", place)
+    done = forks.archiver("verify", str(place), cwd=tmp_path)
+    assert done.returncode == ExitCode.DONE, done.stderr
+
+
 def test_a_pipe_that_is_named_by_hand_makes_nobody_wait(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.warc.gz")
     for command in (("verify", "pipe.warc.gz"), ("ls", "pipe.warc.gz"), ("import", "pipe.warc.gz", "-o", "d")):

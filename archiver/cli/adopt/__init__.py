@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os.path import realpath
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ def _archives(paths: Sequence[Path], directory: Path) -> "tuple[list[ArchiveFile
 
 def _check_place(directory: Path, source: Path) -> None:
     """Refuse a directory that holds a crawl, or something else than a collection, or the source itself."""
-    if directory.resolve() == source.resolve():
+    if realpath(directory) == realpath(source):  # these may be links in a circle
         raise ConfigError(f"{directory} is the source; name another directory with -o")
     if directory.is_dir():
         safe_paths.check_files(directory)

@@ -27,6 +27,8 @@ def adopted_crawl(path: Path, kind: str = "") -> AdoptedCrawl:
     """Return the crawl at *path*, of the program *kind*, or of the one that its content shows."""
     if not path.exists():
         raise ConfigError(f"{path}: no such file or directory")
+    if not (path.is_file() or path.is_dir()):  # a named pipe would keep us waiting
+        raise ConfigError(f"{path} is neither a regular file nor a directory")
     kind = kind or kind_of(path)
     if not kind:
         raise ConfigError(

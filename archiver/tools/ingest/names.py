@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Container
 from contextlib import suppress
+from os.path import realpath
 from pathlib import Path, PurePosixPath
 
 from archiver.collection.layout import Layout
@@ -56,7 +57,7 @@ def file_name(name: str, sha256: str, taken: Container[str], *, compressed: bool
 
 def collection_name(path: Path) -> str:
     """Return the name of a new collection for the import of *path*."""
-    folder = path.resolve()
+    folder = Path(realpath(path))  # links may be in a circle
     if folder.name in ("archive", ""):
         folder = folder.parent
     return safe(stem(folder.name), 100) or "imported"

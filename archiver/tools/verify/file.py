@@ -155,9 +155,15 @@ def check_file(job: ReadJob, at: Callable[[int], None]) -> FileResult:
                 reading.run(file, again)
         except OSError as error:
             findings.add(VerifyFinding(name, "unreadable", error.strerror or str(error)))
-        db.execute("INSERT INTO files VALUES (1, ?, ?, ?, ?)", (name, job.path.name, size, reading.whole_to))
+        names = _as_utf8(name), _as_utf8(job.path.name)
+        db.execute("INSERT INTO files VALUES (1, ?, ?, ?, ?)", (*names, size, reading.whole_to))
     ended = size if reading.ended is None else reading.ended
     return FileResult(size, reading.records, ended, reading.unhashed, dict(findings.counts), tuple(findings.kept))
+
+
+def _as_utf8(name: str) -> str:
+    """Return *name* with bytes that are not UTF-8 as escapes; SQLite cannot hold them."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def current_path(path: Path) -> Path:
