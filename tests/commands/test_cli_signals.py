@@ -211,9 +211,11 @@ def test_every_further_signal_ends_at_once() -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
 def test_what_is_no_crawl_yet_ends_in_order_too(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "seeds")
-    with running("crawl", "--seeds", "seeds", cwd=tmp_path) as process, (tmp_path / "seeds").open("w"):
-        process.terminate()  # it waits for the first seed
-        assert ended(process) == (ExitCode.STOPPED, "\narchiver: interrupted\n")
+    with running("crawl", "--seeds", "seeds", cwd=tmp_path) as process:
+        with (tmp_path / "seeds").open("wb", buffering=0) as pipe:
+            pipe.write(b"\n" * 200_000)  # more than a pipe holds, so it is being read
+            process.terminate()
+        assert ended(process) == (ExitCode.STOPPED, "\narchiver: interrupted\n")  # a signal just before a read waits
 
 
 def test_a_signal_while_the_program_is_loaded(tmp_path: Path) -> None:
