@@ -206,7 +206,7 @@ class Block(Protocol):
 class Framing:
     """The parts of a stored response: what its bytes mean, decided once."""
 
-    status: int  # 0 if there was no status line, or no status code from 100 on in it
+    status: int  # 0 if there was no status line
     head_length: int  # of status line, headers and the empty line
     chunked: bool
     media_type: str  # "text/html"; "" if the response does not say

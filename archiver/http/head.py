@@ -25,7 +25,6 @@ SHORT = 256  # bytes; parsed lines up to this length are cached: a server repeat
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])", re.IGNORECASE)  # as browsers do
 _STATUS_AND_SIGN = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{3})(?=[:;,.])", re.IGNORECASE)  # `200: OK`, the same
-_LOWEST = 100  # of all status codes; browsers show an error for a smaller one
 _SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])", re.IGNORECASE)
 _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
@@ -138,11 +137,11 @@ def _read_status(line: bytes) -> Status:
         status = int(found[2])
         usual = version in ("1.0", "1.1") and line.startswith(b"HTTP/")
         faults: tuple[str, ...] = () if usual else ("http-version",)
-        if status < _LOWEST:
-            status, faults = 0, (*faults, "status-line")
+        if status < 100:
+            faults += ("status-line",)
         return status, "http/1.0" if version == "1.0" else "http/1.1", faults + odd
     if found := _SHOUTCAST.match(line):
-        return (status if (status := int(found[1])) >= _LOWEST else 0), "http/1.0", ("icy-status-line",)
+        return int(found[1]), "http/1.0", ("icy-status-line",)
     return 0, "http/1.1", ("status-line",)
 
 

@@ -18,12 +18,13 @@ WHERE urls.state = 'archived' AND urls.status BETWEEN 300 AND 399 ORDER BY posit
 _MOVED_TO = "SELECT url, state, status, failure, note FROM urls WHERE url = ?"
 _REVISITS = "SELECT 1 FROM captures WHERE url = ? AND revisit <> '' LIMIT 1"
 NO_STATUS = "no usable status"
+LOWEST = 100  # of all statuses; browsers show an error for a smaller one, as for a response without any, which is 0
 _NOTED_TARGET = re.compile(rf"{MOVED}(\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
 
 
 def status_words(status: int) -> str:
-    """Return *status* in words; 0 is a response with none, or with one that is no number from 100 on."""
-    return f"status {status}" if status else NO_STATUS
+    """Return *status* in words."""
+    return f"status {status}" if status >= LOWEST else NO_STATUS
 
 
 def lost_redirects(db: Reader, followed: Mapping[int, int]) -> dict[int, tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from archiver import humanize
 from archiver.frontier.gathered import ERRORS
-from archiver.frontier.gathered.redirects import NO_STATUS
+from archiver.frontier.gathered.redirects import LOWEST, NO_STATUS
 from archiver.frontier.outcomes import OutcomeGroup
 from archiver.humanize import printable
 
@@ -117,7 +117,7 @@ def counts_of(kind: str, groups: Iterable[OutcomeGroup], *shares: Iterable[Share
 def _class(status: int) -> str:
     if status == 304:
         return "ok"
-    if status == 0:
+    if status < LOWEST:
         return NO_STATUS
     return _NAMES.get(status) or _CLASSES.get(status // 100, "unusual status")
 
