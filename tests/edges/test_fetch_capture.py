@@ -254,7 +254,7 @@ def test_tls_that_ends_without_close_notify(tmp_path: Path, loop: str, *, said: 
 def test_interim_responses_alone_are_no_response(tmp_path: Path, end: End) -> None:
     async def main() -> None:
         only = Answer((b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n",), end)
-        async with RawServer(otherwise=only) as server, fetching(tmp_path, timeout=0.5) as fetcher:
+        async with RawServer(otherwise=only) as server, fetching(tmp_path, timeout=1.5) as fetcher:
             with pytest.raises(FetchError) as caught:
                 await fetcher.fetch(server.url(), CountingGate())
             assert caught.value.failure is (Failure.DISCONNECT if end is End.CLOSE else Failure.TIMEOUT)

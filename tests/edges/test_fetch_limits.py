@@ -39,8 +39,8 @@ async def failure(fetcher: Fetcher, url: str) -> tuple[Failure, str]:
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 def test_silence_before_the_first_byte_is_a_failure_and_after_it_a_cut(tmp_path: Path, *, tls: bool) -> None:
     async def main() -> None:
-        async with fetching(tmp_path, timeout=0.2) as fetcher:
-            assert await failure(fetcher, server.url("/silence")) == (Failure.TIMEOUT, "no answer within 0.2 s")
+        async with fetching(tmp_path, timeout=1.5) as fetcher:
+            assert await failure(fetcher, server.url("/silence")) == (Failure.TIMEOUT, "no answer within 1.5 s")
             for target, raw in stalled.items():
                 exchange = await fetcher.fetch(server.url(target), CountingGate())
                 assert (taken(exchange), exchange.truncated) == (raw, Truncation.TIME), target
@@ -165,7 +165,7 @@ def test_a_refused_connection_says_so(tmp_path: Path) -> None:
 
 def test_no_response_at_all(tmp_path: Path) -> None:
     async def main() -> None:
-        async with fetching(tmp_path, timeout=0.3) as fetcher:
+        async with fetching(tmp_path, timeout=1.5) as fetcher:
             said = [(await failure(fetcher, server.url(f"/{name}")))[0] for name in NO_ANSWER]
             assert dict(zip(NO_ANSWER, said, strict=True)) == {
                 "closed": Failure.DISCONNECT,

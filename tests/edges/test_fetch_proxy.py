@@ -183,7 +183,7 @@ def test_a_proxy_that_never_answers(tmp_path: Path, kind: str, address: str) -> 
 @needs_tinyproxy
 def test_a_site_that_does_not_answer_behind_a_good_proxy(tmp_path: Path) -> None:
     async def main() -> None:
-        async with fetching(tmp_path, proxy=(f"http://127.0.0.1:{port}",), timeout=0.5) as fetcher:
+        async with fetching(tmp_path, proxy=(f"http://127.0.0.1:{port}",), timeout=1.5) as fetcher:
             taken(await fetcher.fetch(server.url("/a"), CountingGate()))
             with pytest.raises(FetchError, match="no answer") as caught:
                 await fetcher.fetch(server.url("/slow"), CountingGate())
