@@ -28,7 +28,7 @@ _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
 _SECTION = compiled(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
 _RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
 _RESULT = re.compile(r"\['(\.\./[^'\\\n]++)',[01],")  # its page, and whether that opens in the same window
-_IN_ROOT = re.compile(r"^(?:var (?:NAVTREE =|menudata=)|function init(?:Menu\(relPath|NavTree\(toroot),)", re.MULTILINE)
+_IN_ROOT = ("\nvar NAVTREE =", "\nvar menudata=", "\nfunction initMenu(relPath,", "\nfunction initNavTree(toroot,")
 _ESCAPED = re.compile(r"\\.")
 _BITS = re.compile(r"[01]{128,}+")  # one for each character code
 _SEARCH_PICTURE = re.compile(r"'(search/[\w-]++\.svg)\"")
@@ -46,7 +46,8 @@ def root(head: str, address: str) -> str:
 
     "" if the script is none of these.
     """
-    if _RESULTS.match(head) or _IN_ROOT.search(head):
+    lines = f"\n{head}"
+    if _RESULTS.match(head) or any(line in lines for line in _IN_ROOT):
         return "./"
     if " =\n[\n" in head and _TREE_BEGINS.search(head):
         return "../../" if _SUBFOLDER.search(url.path(address)) else "./"

@@ -159,7 +159,7 @@ def _page_names(reference: str, root: str) -> Iterator[str]:
     yield f"{name}_index.md"
 
 
-MOST_TREE_PARTS = 10_000  # parts of the index of one tree
+MOST_PARTS = 10_000  # of one model, of one index
 SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
 BEGINNING = 64  # bytes that identify search results and indexes
 
@@ -280,13 +280,13 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
 def _of_model(text: str, head: str, address: str) -> Iterator[str]:
     """Yield the parts of a 3D model in glTF, and those of a set of 3D Tiles."""
     if address.endswith(".gltf") or '"geometricError"' in head:
-        yield from (found[1] for found in itertools.islice(_MODEL_PART.finditer(text), MOST_TREE_PARTS))
+        yield from (found[1] for found in itertools.islice(_MODEL_PART.finditer(text), MOST_PARTS))
 
 
 def _rspress(text: str, path: str) -> Iterator[str]:
     """Yield the search index of each version and language in Rspress' table of hashes, in the folder of all files."""
     root, static, _ = path.rpartition("/static/")
     table = _OF_RSPRESS.finditer(text) if static and "###" in text else ()
-    for version, language, hashed in (found.groups() for found in itertools.islice(table, MOST_TREE_PARTS)):
+    for version, language, hashed in (found.groups() for found in itertools.islice(table, MOST_PARTS)):
         named = (f".{version.replace('.', '_', 1)}" if version else "") + (f".{language}" if language else "")
         yield f"{root}/static/search_index{named}.{hashed}.json"

@@ -22,6 +22,11 @@ LOWEST = 100  # of all statuses; browsers show an error for a smaller one, as fo
 _NOTED_TARGET = re.compile(rf"{MOVED}(\S+?)(?:, not followed \((.*)\)|[,;] .*)?$")
 
 
+def is_usable(status: int) -> bool:
+    """Return True if browsers show what came with *status*, or follow it."""
+    return 200 <= status < ERRORS
+
+
 def status_words(status: int) -> str:
     """Return *status* in words."""
     return f"status {status}" if status >= LOWEST else NO_STATUS
@@ -51,6 +56,6 @@ def _lost(db: Reader, seed: tuple[int, str, int, str], followed: int) -> tuple[s
         address, state, status, failure, note = found
         if state in {"waiting", "held"} or (state == "archived" and (200 <= status < 300 or status == 304)):
             return None
-        if state != "archived" or not 200 <= status < ERRORS:
+        if state != "archived" or not is_usable(status):
             return address, failure or status_words(status)
     return address, "a redirect loop"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from archiver import url
 from archiver.config.seeds import NO_ABOUT, SeedAbout
 from archiver.errors import Failure
-from archiver.frontier.gathered.redirects import status_words
+from archiver.frontier.gathered.redirects import is_usable, status_words
 from archiver.frontier.totals import SeedAccount
 from archiver.humanize import count, printable
 from archiver.policy.scope import OUTSIDE
@@ -56,12 +56,8 @@ def collection_rows(seeds: Iterable[SeedAccount], about: Mapping[str, SeedAbout]
 def has_failed(seed: SeedAccount) -> bool:
     """Return True if *seed* has been asked for and gave no usable answer."""
     if seed.state == "archived":
-        return not _is_good(seed.status) or bool(seed.refused or seed.lost)
+        return not is_usable(seed.status) or bool(seed.refused or seed.lost)
     return seed.state in {"failed", "excluded"}
-
-
-def _is_good(status: int) -> bool:
-    return 200 <= status < 400  # browsers show an error in place of a response without a status
 
 
 def moved_to(seed: SeedAccount) -> str:
@@ -93,7 +89,7 @@ def seed_problem(seed: SeedAccount) -> str:
         return f"redirects to {printable(seed.lost)}: {printable(seed.why)}"
     if seed.state == "archived" and seed.note.endswith(OUTSIDE):
         return f"{printable(seed.note)}; only its in-scope links are followed"
-    if seed.state == "archived" and not _is_good(seed.status):
+    if seed.state == "archived" and not is_usable(seed.status):
         found = count(seed.followed, "URL was", "URLs were")
         return f"returned {status_words(seed.status)}" + (f"; {found} found on its page" if seed.followed else "")
     return ""

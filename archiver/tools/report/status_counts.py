@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archiver import humanize
-from archiver.frontier.gathered import ERRORS
-from archiver.frontier.gathered.redirects import LOWEST, NO_STATUS
+from archiver.frontier.gathered.redirects import LOWEST, NO_STATUS, is_usable
 from archiver.frontier.outcomes import OutcomeGroup
 from archiver.humanize import printable
 
@@ -38,7 +37,7 @@ class StatusCounts:
     @property
     def bad(self) -> int:
         """The number without a usable response: errors, no status, challenges, incomplete ones, and no response."""
-        return self.total - sum(count for status, count in self._answered() if 200 <= status < ERRORS)
+        return self.total - sum(count for status, count in self._answered() if is_usable(status))
 
     @property
     def cut(self) -> int:
