@@ -204,7 +204,7 @@ class Traps:
         if worth is PageNovelty.NOTHING:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
         is_barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
-        self._leaves.saw(page.url, new, (shape, family) if is_barren else ())
+        self._leaves.saw(page.url, new, names, barren=is_barren)
         by_file = worth is PageNovelty.NEW and is_entry(page.url, page.via) and self.is_poor(page.via)
         forgiven = self._forgive(page.via) if by_file else ()
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()

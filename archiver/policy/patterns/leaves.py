@@ -1,13 +1,17 @@
-"""Patterns whose pages lead no further: a list names them, and they end. Pure.
+"""Patterns that come to an end, because their pages name few new URLs or none. Pure.
 
 A trap goes on because its pages name new URLs. The entries of a dictionary or the plots of a map name none, so there
 are no more of them than their lists name. However alike they are, we hold them only if their lists are held. With a
 query they may be forms or views of other pages, so they must differ from each other too.
+
+The words of a thesaurus name each other. The more of them are fetched, the fewer of their links are new: on average
+less than one a page, or ever fewer. Each page of a trap names at least one.
 Invariant: what is forgotten is requested once more.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from archiver.policy.dead_ends import HOPELESS, LEVELS, MOST_PLACES
 from archiver.policy.patterns.variety import Variety
@@ -16,25 +20,54 @@ from archiver.policy.url_forms import VARIANT, UrlShape, likeness, page_of
 PROOF = 8  # pages of a pattern that lead no further
 A_LIST = 5  # new pages of one family, or that differ only in their query, that a page names to be a list of them
 LONG_LIST = 2  # level of a pattern of lists; from there on, what they name costs the site its budget
+FEW = 0.9  # new URLs that a page names of late: fewer than one, so the pattern ends
+FALLING = 0.6  # new URLs that a page names of late, against the pages before: a pattern that may end
+LATELY = 64  # pages that "of late" is about, …
+BEFORE = 512  # … and those that they are compared with
+ENOUGH = 128  # pages with new URLs after which we trust these numbers
 LAST = len(LEVELS) + 2  # level: after the latest lists, also if these are unlisted
 
 
+@dataclass(slots=True)
+class _Discovery:
+    """How many new URLs a page of one pattern names: the moving averages over few and over many pages."""
+
+    pages: int = 0
+    leading: int = 0  # pages that named a new URL; views of other pages never do
+    lately: float = 0.0
+    before: float = 0.0
+
+    def count(self, new: int) -> None:
+        """Take in a page that names so many *new* URLs."""
+        self.pages += 1
+        self.leading += new > 0
+        self.lately += (new - self.lately) / min(self.pages, LATELY)
+        self.before += (new - self.before) / min(self.pages, BEFORE)
+
+    def ends(self) -> bool:
+        """Return True if the pages named new URLs, but of late so few or so many fewer that they come to an end."""
+        return self.leading >= ENOUGH and self.lately < max(FEW, FALLING * self.before)
+
+
 class Leaves:
-    """Counts which barren pages name new URLs, by pattern and family. Not thread-safe."""
+    """Counts how many new URLs pages name, by pattern and family. Not thread-safe."""
 
     def __init__(self) -> None:
         self.variety = Variety()
+        self._discoveries: dict[str, _Discovery] = {}
         self._lead_on: Counter[str] = Counter()
         self._end: Counter[str] = Counter()
         self._held: set[str] = set()
         self._lists: set[tuple[str, str]] = set()  # pages, with the family that they list, or the page with a query
 
-    def saw(self, address: str, new: Sequence[str], names: Iterable[str]) -> None:
-        """Take in the page at *address*, with links to *new* pages. If it is barren, it counts for *names*."""
+    def saw(self, address: str, new: Sequence[str], names: UrlShape, *, barren: bool) -> None:
+        """Take in the page at *address*, with links to *new* pages, which counts for *names*."""
         counts = self._lead_on if new else self._end
         for name in names:
-            if name in counts or len(counts) < MOST_PLACES:
+            if barren and (name in counts or len(counts) < MOST_PLACES):
                 counts[name] += 1
+            if name in self._discoveries or (barren and len(self._discoveries) < MOST_PLACES):
+                self._discoveries.setdefault(name, _Discovery()).count(len(new))
         if len(new) < A_LIST:
             return
         own = likeness(address).pattern
@@ -50,17 +83,22 @@ class Leaves:
             self._held.update(likeness(address))
 
     def has(self, address: str, via: str, names: UrlShape, *, proven: bool) -> bool:
-        """Return True if *address* is a page that leads no further, and *via* is a list that is not held.
+        """Return True if *address* is of a pattern that comes to an end, and *via* is not held.
 
-        Unless this is to be *proven*, it is enough that nothing speaks against it.
+        Either *via* is a list, and *address* leads no further; unless this is to be *proven*, it is enough that nothing
+        speaks against it. Or pages like *address* name ever fewer new URLs.
         """
         if via.count("/") < 3 or names.family.endswith(VARIANT):
             return False
         if "?" in address and not self.variety.differs(names.pattern):
             return False
-        if not self._is_listed(address, via, names.family) or not self._held.isdisjoint(likeness(via)):
+        if not self._held.isdisjoint(likeness(via)):
             return False
         known = names.pattern if self._end[names.pattern] + self._lead_on[names.pattern] > 1 else names.family
+        if (discovery := self._discoveries.get(known)) is not None and discovery.ends():
+            return True
+        if not self._is_listed(address, via, names.family):
+            return False
         leads_on = self._lead_on[known]
         return (leads_on - 1) * HOPELESS <= self._end[known] and (not proven or self._end[known] >= PROOF)
 
