@@ -43,7 +43,7 @@ def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, s
 TRUST = click.Option(
     ["--trust-settings"],
     is_flag=True,
-    help="Open the files and send the secrets that crawl.toml names, although someone else wrote it, or you by hand.",
+    help="Open the files and send the secrets that crawl.toml names, even if someone else wrote it, or you by hand.",
 )
 
 
@@ -136,8 +136,8 @@ JOIN = define_command(
     _join,
     """Crawl with the other machines of a crawl in PostgreSQL.
 
-    Seeds and settings are those of the crawl; you can only give settings of this machine. The WARC files of this
-    machine are written to DIR. Press Ctrl+C to leave: the others go on. archiver resume DIR joins again.
+    Seeds and settings are those of the crawl; you can only change settings of this machine. Its WARC files are written
+    to DIR. Press Ctrl+C to leave: the others go on. archiver resume DIR joins again.
     """,
     [
         click.Argument(["address"], metavar="postgresql://…"),

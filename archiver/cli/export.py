@@ -186,8 +186,8 @@ COMMAND = define_command(
     missing images and styles are left out. Scripts are not changed, so they may not find what they load. Writes only to
     FOLDER and replaces no file. DIR may also be a WACZ or WARC file.
 
-    --single-file and --pdf write one page into one file: HTML with all that it loads inside, or as a browser without a
-    network prints it after its scripts have run.
+    --single-file and --pdf write one page into one file: HTML that includes all that the page loads, or a PDF as a
+    browser without a network prints it after the scripts have run.
     """,
     [
         directory_argument(),

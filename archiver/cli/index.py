@@ -242,7 +242,7 @@ REBUILD = define_command(
             default="",
             metavar="DATABASE",
             type=database_of,
-            help="Make it in this empty PostgreSQL database, in place of crawl.db.",
+            help="Make it in this empty PostgreSQL database instead of crawl.db.",
         ),
     ],
     ("archiver rebuild collections/example.org", "then: archiver resume collections/example.org"),

@@ -150,10 +150,10 @@ COMMAND = define_command(
     """Log in to a site with a browser window, and give the cookies to a crawl.
 
     Opens Chromium, Chrome, Edge or Brave with an empty profile at URL: by default at the login page in crawl.toml, or
-    else at the first seed of the crawl in DIR. Log in there, with a second factor too. Then close the window, or press
+    else at the first seed of the crawl in DIR. Log in there; a second factor works too. Then close the window, or press
     Enter in the terminal: the cookies of the crawl's sites are saved in DIR/crawl.db, and the profile is deleted.
 
-    Before the first crawl, give the URL in place of DIR, and use --export.
+    Before the first crawl, give the URL instead of DIR, and use --export.
     """,
     [
         click.Argument(["place"], metavar="DIR"),
@@ -170,7 +170,7 @@ COMMAND = define_command(
             metavar="FILE",
             help="Write the cookies as cookies.txt, not to the crawl. Only you may read the file.",
         ),
-        click.Option(["--all-sites"], is_flag=True, help="Take the cookies of all sites, not only of the crawl's."),
+        click.Option(["--all-sites"], is_flag=True, help="Save the cookies of all sites, not only of the crawl's."),
     ],
     ("archiver login collections/example.org", "log in, then archiver resume"),
     ("archiver login collections/example.org https://sso.example.net/", "log in on another page"),

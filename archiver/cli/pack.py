@@ -299,9 +299,9 @@ COMMAND = define_command(
     """Pack a collection into a WACZ file.
 
     The package opens in replayweb.page. It holds the WARC files unchanged, their index, a list of pages with titles and
-    text, what you said about seeds, and the logs. By default it is named after DIR and written to the current directory
-    (beside DIR if DIR is the current directory). The file appears when it is complete, and its name is printed. Writes
-    nothing to DIR. The crawl must not be running.
+    text, your descriptions of seeds, and the logs. By default it is named after DIR and written to the current
+    directory (beside DIR if DIR is the current directory). The file appears when it is complete, and its name is
+    printed. Writes nothing to DIR. The crawl must not be running.
     """,
     [
         directory_argument(),
@@ -317,7 +317,7 @@ COMMAND = define_command(
             ["--split"],
             metavar="BYTES",
             help="Make packages of at most this size (10G): FILE-001.wacz and so on, and FILE.json, which opens them "
-            "as one. A WARC file is never split. If all fits into one package, only that is made.",
+            "as one. A WARC file is never split. If one package is enough, only one is made.",
         ),
         click.Option(
             ["--host"],

@@ -126,11 +126,10 @@ COMMAND = define_command(
     Begins with what to act on: the result in one sentence, seeds that failed, findings and failures by reason with the
     commands for them, broken pages with the pages that link to them, and what a recrawl changed. Then come settings,
     and tables of hosts, status codes, media types, truncated captures and more. --host and --seed report on a part of
-    the crawl. --crawl reports on an earlier crawl of the collection, and --since compares with another one than the one
-    before. The HTML page also has plots; it is one
-    file and loads nothing from the network. The same reports are written to DIR/reports at the end of each run.
-    Changes nothing; works while the crawl runs. With an ADDRESS, the WARC files are not read, so of pages that link to
-    a broken page only the first is named.
+    the crawl. --crawl reports on an earlier crawl of the collection, and --since compares with a crawl other than the
+    previous one. The HTML page also has plots; it is one file and loads nothing from the network. The same reports are
+    written to DIR/reports at the end of each run. Changes nothing; works while the crawl runs. With an ADDRESS, the
+    WARC files are not read, so only the first page that links to a broken page is named.
     """,
     [
         crawl_argument(),

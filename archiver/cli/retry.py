@@ -205,8 +205,8 @@ FORGET = define_command(
     forget,
     """Write off a machine that does not come back.
 
-    For a crawl in PostgreSQL that machines share. WARC files of the machine that the store holds stay; what was only on
-    its disk is lost, and these URLs are queued again. Prints each file and the number of URLs, and lists each lost
+    For a crawl that machines share in PostgreSQL. Keeps WARC files of the machine that are in the store; what was only
+    on its disk is lost, and those URLs are queued again. Prints each file and the number of URLs, and lists each lost
     capture in DIR/reports/written-off.tsv.
     """,
     [
@@ -216,6 +216,6 @@ FORGET = define_command(
         click.Option(["--dry-run"], is_flag=True, help="Print what would be lost, and change nothing."),
         click.Option(["--force"], is_flag=True, help="Write it off even if the database shows it as alive."),
     ],
-    ("archiver forget worker-3 postgresql://crawl@db.example/crawl --dry-run", "look what its disk alone held"),
-    ("archiver forget worker-3 postgresql://crawl@db.example/crawl -o lost.tsv", "fetch that again, and list it"),
+    ("archiver forget worker-3 postgresql://crawl@db.example/crawl --dry-run", "see what only its disk held"),
+    ("archiver forget worker-3 postgresql://crawl@db.example/crawl -o lost.tsv", "queue that again, and list it"),
 )

@@ -209,9 +209,9 @@ COMMAND = define_command(
 
     Makes a collection with the archives, queue, seen-set and settings of the crawl in SOURCE, which stays as it is: a
     folder or database of grab-site or wpull, a job or recovery log of Heritrix, a collection of browsertrix-crawler,
-    WARC files of wget, or a mirror of HTTrack. What is archived is not asked for again. URLs that were fetched but have
-    no whole capture wait. Prints a line for each setting without a counterpart. Then run archiver resume DIR. If it is
-    interrupted, run the same command again.
+    WARC files of wget, or a mirror of HTTrack. Archived URLs are not requested again. URLs that were fetched but have
+    no whole capture are queued. Prints a line for each setting without a counterpart. Then run archiver resume DIR. If
+    it is interrupted, run the same command again.
     """,
     [
         click.Argument(["source"], metavar="SOURCE", type=click.Path(path_type=Path)),

@@ -102,7 +102,7 @@ def given_settings(values: dict[str, Any]) -> dict[str, Any]:
 
 def profile_option() -> click.Option:
     """Return the option that names a profile."""
-    text = f"Start from the settings for a kind of crawl: {', '.join(PROFILES)}, or those of a profile of your own."
+    text = f"Start from the settings for a kind of crawl: {', '.join(PROFILES)}, or of your own profile."
     name = variable("profile")
     return click.Option(["--profile"], metavar="NAME", envvar=name, help=text, shell_complete=_profiles)
 

@@ -282,10 +282,10 @@ def _run(directory: Path, **chosen: Any) -> int:
 COMMAND = define_command(
     "look",
     _run,
-    """Look at archived pages in a browser, and name what their replay would miss.
+    """Show archived pages in a browser, and name what their replay would lack.
 
-    Shows pages in Chromium, which has no network: each request is answered from the archive alone. Looks at the seeds
-    and at three pages of each URL pattern, at most 100, or at the URLs given. Prints what pages ask for and the archive
+    Shows pages in Chromium, which has no network: each request is answered only from the archive. Looks at the seeds
+    and at three pages of each URL pattern, at most 100, or at the URLs given. Prints what pages request and the archive
     lacks, by URL pattern, and writes DIR/reports/missing-in-replay.tsv. Exits with 7 if something is missing. Changes
     nothing without --fetch, --records or --screenshots. DIR may also be a WACZ or WARC file.
     """,
@@ -303,7 +303,7 @@ COMMAND = define_command(
         click.Option(
             ["--records"],
             is_flag=True,
-            help="Store what each page asked for, its title and its text, as urn:pageinfo:URL and urn:text:URL; "
+            help="Store what each page requested, its title and its text, as urn:pageinfo:URL and urn:text:URL; "
             "packages then list these titles and texts.",
         ),
         click.Option(["--screenshots"], is_flag=True, help="Store a picture of each page, as urn:view:URL (JPEG)."),

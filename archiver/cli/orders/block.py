@@ -26,10 +26,10 @@ COMMAND = define_command(
     """Send no more requests to a host.
 
     HOST is a name, *.example.org for all names below one, or an origin such as https://example.org:8443. A running
-    crawl takes it up within seconds; then no request goes to these hosts, not even for robots.txt. Requests under way
-    end. Links to the hosts are still found, and their URLs wait until archiver unblock, also in later runs.
+    crawl obeys within seconds: no request goes to these hosts, not even for robots.txt. Requests in flight finish.
+    Links to the hosts are still found, and their URLs wait until archiver unblock, even in later runs.
 
-    HOST is added to block in DIR/crawl.toml. Prints how many hosts and waiting URLs that are.
+    HOST is added to block in DIR/crawl.toml. Prints the number of hosts and of waiting URLs.
     """,
     [crawl_argument(), click.Argument(["host"], metavar="HOST", shell_complete=complete_hosts)],
     ("archiver block collections/example.org ads.example.net", "one host"),
@@ -42,8 +42,8 @@ UNBLOCK = define_command(
     """Allow requests to a blocked host again.
 
     HOST is the pattern that you gave to archiver block; crawl.toml lists these patterns under block. The URLs that
-    waited because of it can be fetched then, unless another pattern blocks their host too.
+    waited because of it can then be fetched, unless another pattern blocks their host too.
     """,
     [crawl_argument(), click.Argument(["host"], metavar="HOST", shell_complete=complete_hosts)],
-    ("archiver unblock collections/example.org ads.example.net", "ask it again"),
+    ("archiver unblock collections/example.org ads.example.net", "allow requests to it again"),
 )

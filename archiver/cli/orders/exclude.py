@@ -69,13 +69,13 @@ def first(place: Path | str, regex: str) -> ExitCode:
 COMMAND = define_command(
     "exclude",
     exclude,
-    """Exclude URLs from a crawl, also queued ones.
+    """Exclude URLs from a crawl, including queued ones.
 
-    REGEX becomes a rule of DIR/crawl.toml, as --exclude would, and a ready-made list becomes one, as --without would. A
-    running crawl takes it up within seconds; then waiting URLs that match are excluded. Requests under way end as
-    usual. Seeds and archived URLs stay. Prints how many.
+    REGEX becomes a rule in DIR/crawl.toml, like one of --exclude; a ready-made list becomes one of --without. A running
+    crawl applies it within seconds; then waiting URLs that match are excluded. Requests in flight finish. Seeds and
+    archived URLs stay. Prints the number of URLs.
 
-    archiver urls --state excluded lists the URLs, archiver retry DIR URL fetches one of them nevertheless.
+    archiver urls --state excluded lists the URLs, archiver retry DIR URL still fetches one of them.
     """,
     [
         crawl_argument(),
@@ -89,46 +89,46 @@ COMMAND = define_command(
         click.Option(["--dry-run"], is_flag=True, help="Print what would be excluded, and change nothing."),
         click.Option(["--undo"], is_flag=True, help="Remove the rule, and queue exactly the URLs that it excluded."),
     ],
-    ("archiver exclude collections/example.org '/calendar/' --dry-run", "look what a rule would exclude"),
+    ("archiver exclude collections/example.org '/calendar/' --dry-run", "see what a rule would exclude"),
     ("archiver exclude collections/example.org '/calendar/'", "exclude it"),
-    ("archiver exclude collections/example.org '/calendar/' --undo", "take that back"),
+    ("archiver exclude collections/example.org '/calendar/' --undo", "undo that"),
     ("archiver exclude collections/example.org --without wikis", "exclude forms and histories of a wiki"),
 )
 
 INCLUDE = define_command(
     "include",
     include,
-    """Bring URLs into a crawl that its rules leave out.
+    """Include URLs that the rules of a crawl leave out.
 
-    REGEX becomes a rule of DIR/crawl.toml, as --include would. A running crawl takes it up within seconds. Then what
-    the crawl knows is judged again: URLs that archiver exclude took out and no rule excludes any more, and refused
-    links. Those that match and are accepted wait. Rules that exclude, limits of depth and robots.txt still hold.
+    REGEX becomes a rule in DIR/crawl.toml, like one of --include. A running crawl applies it within seconds. Then all
+    rules are applied again to refused links, and to URLs that archiver exclude removed and no rule excludes any more.
+    Those that match and are accepted are queued. Rules that exclude, limits of depth and robots.txt still hold.
 
-    Of refused links a sample is kept, a thousand per rule and host. The others come back only when their pages are
-    fetched again: archiver retry DIR --status 2xx, or archiver recrawl DIR. Prints how many that are.
+    Only a sample of the refused links is kept, a thousand per rule and host. The others are found again only when their
+    pages are fetched again: archiver retry DIR --status 2xx, or archiver recrawl DIR. Prints how many there are.
     """,
     [
         crawl_argument(),
         click.Argument(["regex"], metavar="REGEX"),
-        click.Option(["--dry-run"], is_flag=True, help="Print what would wait, and change nothing."),
+        click.Option(["--dry-run"], is_flag=True, help="Print what would be queued, and change nothing."),
         click.Option(
             ["--undo"],
             is_flag=True,
-            help="Remove the rule, and exclude the waiting URLs that it brought in. What was fetched stays.",
+            help="Remove the rule, and exclude the waiting URLs that it added. What was fetched stays.",
         ),
     ],
-    ("archiver include collections/example.org '//docs\\.example\\.net/' --dry-run", "look what a rule would bring in"),
+    ("archiver include collections/example.org '//docs\\.example\\.net/' --dry-run", "see what a rule would add"),
     ("archiver include collections/example.org '//docs\\.example\\.net/'", "fetch it"),
-    ("archiver include collections/example.org '//docs\\.example\\.net/' --undo", "take that back"),
+    ("archiver include collections/example.org '//docs\\.example\\.net/' --undo", "undo that"),
 )
 
 FIRST = define_command(
     "first",
     first,
-    """Put waiting URLs of a crawl first.
+    """Fetch some waiting URLs before the others.
 
-    Waiting URLs that match REGEX go before all other pages of their hosts. A running crawl does that within seconds.
-    Links that are found later keep their usual order. Prints the number of URLs.
+    Waiting URLs that match REGEX go before all other pages of their hosts. A running crawl obeys within seconds. Links
+    that are found later keep their usual order. Prints the number of URLs.
     """,
     [crawl_argument(), click.Argument(["regex"], metavar="REGEX")],
     ("archiver first collections/example.org '/news/2026/'", "fetch these before the rest"),

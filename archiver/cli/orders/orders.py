@@ -50,9 +50,9 @@ def _json(one: Order) -> str:
 COMMAND = define_command(
     "orders",
     orders,
-    """List the orders that a crawl was given.
+    """List the orders given to a crawl.
 
-    Prints when and by whom each order was given, and what came of it. A metadata WARC holds them too.
+    Prints when and by whom each order was given, and its result. A metadata WARC holds the orders too.
     """,
     [crawl_argument(), json_option(EACH_LINE)],
     ("archiver orders collections/example.org", "who changed what, and when"),
@@ -63,7 +63,7 @@ NOTE = define_command(
     note,
     """Write a note for colleagues into the list of orders.
 
-    archiver orders prints it with your name and the time, and the archive keeps it. The crawl does nothing with it.
+    archiver orders prints it with your name and the time, and the archive keeps it. It does not affect the crawl.
     """,
     [crawl_argument(), click.Argument(["text"], metavar="TEXT")],
     ("archiver note collections/example.org 'slow on purpose: the site asked us'", "say why, for others"),

@@ -23,7 +23,7 @@ COMMAND = define_command(
     pause,
     """Pause a crawl until archiver go.
 
-    No request starts any more, and those under way end. The crawl stays paused over stops, crashes and archiver
+    No new request starts, and requests in flight finish. The crawl stays paused after stops, crashes and archiver
     resume, for as long as you like. A paused crawl does not end by itself; Ctrl+C, SIGTERM and --max-time end the run.
     """,
     [crawl_argument()],
@@ -35,7 +35,7 @@ GO = define_command(
     go,
     """Continue a paused crawl.
 
-    A crawl that runs starts requests again within seconds.
+    A running crawl starts requests again within seconds.
     """,
     [crawl_argument()],
     ("archiver go collections/example.org", "end the pause"),

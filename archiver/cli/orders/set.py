@@ -20,19 +20,19 @@ def put(place: Path | str, given: Sequence[str]) -> ExitCode:
 COMMAND = define_command(
     "set",
     put,
-    f"""Change settings of a crawl, also while it runs.
+    f"""Change settings of a crawl, even while it runs.
 
-    The values are written to DIR/crawl.toml. A running crawl takes them up within seconds, in all its processes and on
-    all its machines; then the command prints "in force". A lower rate holds from the next request on. Other scope rules
-    are for links that are found from then on.
+    The values are written to DIR/crawl.toml. A running crawl applies them within seconds, in all its processes and on
+    all its machines; then the command prints "in force". A lower rate applies from the next request on. Other scope
+    rules apply to links that are found from then on.
 
-    A key that can be given several times loses its earlier values; KEY= leaves none. host='MATCH KEY=VALUE' adds a rule
+    A key that can be given several times loses its earlier values; KEY= removes all. host='MATCH KEY=VALUE' adds a rule
     before the others.
 
     Keys: {", ".join(sorted(LIVE))}. All others are read when a crawl starts: see archiver resume.
     """,
     [crawl_argument(), click.Argument(["given"], nargs=-1, metavar="KEY=VALUE...")],
-    ("archiver set collections/example.org rate=1 concurrency=4", "ask more slowly, from now on"),
+    ("archiver set collections/example.org rate=1 concurrency=4", "crawl more slowly, from now on"),
     ("archiver set collections/example.org host='img.example.org rate=1/10'", "one host only"),
     ("archiver set collections/example.org max-urls=0 max-time=0", "remove these limits"),
 )

@@ -39,22 +39,22 @@ COMMAND = define_command(
     stop,
     """Stop a running crawl, as Ctrl+C does.
 
-    Within seconds all its processes and machines start no more requests. Requests under way end, for --drain-timeout at
-    most; then everything is committed, and the run ends with exit code 4. archiver resume continues it. The command
-    waits for that end; Ctrl+C ends the waiting only. The order holds for this run only. If no request should start
-    after archiver resume either, use archiver pause.
+    Within seconds, none of its processes and machines starts requests any more. Requests in flight may finish within
+    --drain-timeout; then everything is committed, and the run ends with exit code 4. archiver resume continues it. The
+    command waits until then; Ctrl+C ends only the waiting. The order applies to this run only. If no request should
+    start after archiver resume either, use archiver pause.
     """,
     [
         crawl_argument(),
         click.Option(
             ["--wait/--no-wait"],
             default=True,
-            help="Return when the run has ended, or as soon as the crawl has taken the order up. [default: --wait]",
+            help="Return when the run has ended, or as soon as the crawl has received the order. [default: --wait]",
         ),
         click.Option(
-            [NOW], is_flag=True, help="Cut requests under way, as a second Ctrl+C does. Their URLs stay queued."
+            [NOW], is_flag=True, help="Cut requests in flight, as a second Ctrl+C does. Their URLs stay queued."
         ),
     ],
-    ("archiver stop collections/example.org", "let requests under way end"),
+    ("archiver stop collections/example.org", "let requests in flight finish"),
     ("archiver stop collections/example.org --now", "do not wait for them"),
 )

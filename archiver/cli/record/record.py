@@ -85,12 +85,12 @@ def _size(text: str) -> int:
 COMMAND = define_command(
     "record",
     record,
-    """Record what a browser or client asks through a proxy.
+    """Record what a browser or client requests through a proxy.
 
-    Every request with its response goes into DIR, byte for byte, into the same kind of collection as a crawl makes. The
-    response reaches the client while it is stored; its end comes when it is on disk. HTTPS is read with a certificate
-    authority of your own, whose key stays on this machine: let the client trust its certificate. robots.txt is not
-    asked, and no link is followed: you ask. Press Ctrl+C to end; the same command goes on later.
+    Stores every request and its response in DIR, byte for byte, in the same kind of collection as a crawl. The client
+    receives a response while it is stored, but its end only when it is on disk. HTTPS is read with your own certificate
+    authority, whose key stays on this machine: let the client trust its certificate. robots.txt is not requested, and
+    no link is followed. Press Ctrl+C to end; the same command continues later.
     """,
     [
         output_option("DIR", "Record into DIR, a new collection or one of archiver record."),
@@ -105,7 +105,7 @@ COMMAND = define_command(
             ["--users"],
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Ask for a name and a password of this file, of someone who may give orders: see archiver watch "
+            help="Ask for a name and a password in this file, of a user with the role operator: see archiver watch "
             "--add-user.",
         ),
         click.Option(
@@ -114,7 +114,7 @@ COMMAND = define_command(
             metavar="DIR",
             help="Keep the certificate authority in DIR. [default: ~/.local/share/archiver/record]",
         ),
-        click.Option(["--print-ca"], is_flag=True, help="Print the certificate that clients must trust, and end."),
+        click.Option(["--print-ca"], is_flag=True, help="Print the certificate that clients must trust, and exit."),
         click.Option(
             ["--max-request-size"],
             type=_size,

@@ -151,8 +151,8 @@ COMMAND = define_command(
     schedule,
     """Crawl a collection again every day, week or month.
 
-    Prints the units of systemd, the line for cron, or the agent of launchd that run archiver recrawl, and the commands
-    that put them in force. Nothing is written without --write, and nothing is started.
+    Prints the systemd units, the cron line or the launchd agent that runs archiver recrawl, and the commands that
+    enable it. Writes nothing without --write, and starts nothing.
     """,
     [
         directory_argument(),
@@ -163,6 +163,6 @@ COMMAND = define_command(
         click.Option(["--write"], is_flag=True, help="Write the files for this user."),
     ],
     ("archiver schedule collections/example.org weekly", "see the timer that crawls it every Monday"),
-    ("archiver schedule collections/example.org daily --with systemd --write", "write the timer of systemd"),
-    ("archiver schedule collections/example.org monthly --with cron", "see the line for cron"),
+    ("archiver schedule collections/example.org daily --with systemd --write", "write a systemd timer"),
+    ("archiver schedule collections/example.org monthly --with cron", "see the cron line"),
 )
