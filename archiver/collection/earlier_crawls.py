@@ -171,6 +171,22 @@ def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: "Read
         return Links(note=f"{UNREAD}: not modified, and the stored answer cannot be read: {error}")
 
 
+class _UnreadFileError(ArchiveError):
+    """A record of a WARC file cannot be read."""
+
+    def __init__(self, file: str, error: Exception) -> None:
+        super().__init__(str(error))
+        self.file = file
+
+
+@contextmanager
+def _reading(file: str) -> Iterator[None]:
+    try:
+        yield
+    except (ArchiveError, DamagedRecord, ValueError) as error:
+        raise _UnreadFileError(file, error) from error
+
+
 class EarlierCrawls:
     """The earlier crawls of a collection, newest first, each with its open database; the caller closes these."""
 
@@ -178,6 +194,7 @@ class EarlierCrawls:
         self._layout = layout
         self._pasts = tuple(pasts)
         self._lock = threading.Lock()
+        self._named: set[str] = set()  # files that cannot be read
 
     def newest(self, address: str) -> CaptureRow | None:
         """Return the newest capture of *address* that shows if the page exists; skip temporary server errors.
@@ -208,27 +225,27 @@ class EarlierCrawls:
         """Return the newest whole version of *address*; with *conditional* only one that can be asked about."""
         try:
             return self._version(address, conditional=conditional)
-        except (
-            ArchiveError,
-            DamagedRecord,
-            ValueError,
-        ) as error:  # the archive is damaged here, so the page is fetched and stored whole
-            log.warning("%s is requested without conditions: %s", address, error)
+        except (ArchiveError, ValueError) as error:  # the archive is damaged here: the page is fetched and stored whole
+            file = error.file if isinstance(error, _UnreadFileError) else str(error)
+            if file not in self._named:
+                self._named.add(file)
+                log.warning("%s; what it held is requested without conditions, such as %s", error, address)
             return None
 
     def _version(self, address: str, *, conditional: bool) -> StoredVersion | None:
         newest, with_body = self._newest_version(address)
         if newest is None or with_body is None:
             return None
-        with self._record(with_body) as record:
+        with _reading(with_body.file), self._record(with_body) as record:
             head = _framing(record)
         lines = conditions(head)
         holding = self._holding(newest) if newest.revisit else with_body
         if (conditional and not lines) or holding is None:
             return None
-        original = original_at(self._layout.archive, holding.file, holding.offset)
-        if original is None:
-            raise ArchiveError(f"{holding.file}: the record at offset {holding.offset} is not whole and sound")
+        with _reading(holding.file):
+            original = original_at(self._layout.archive, holding.file, holding.offset)
+            if original is None:
+                raise ArchiveError(f"{holding.file}: the record at offset {holding.offset} is not whole and sound")
         if not shown_alike(head, original.framing) or not (original.plain or holding == with_body):
             return None
         named = revisit_of(original, Profile.NOT_MODIFIED)
@@ -253,11 +270,11 @@ class EarlierCrawls:
 
     def _holding(self, taken: CaptureRow) -> CaptureRow | None:
         """Return the capture that stores the payload of the revisit *taken*."""
-        with self._record(taken) as record:
+        with _reading(taken.file), self._record(taken) as record:
             named = referred(record)
-        if not named.url or not named.date:
+            moment = parse_date(named.date) if named.url and named.date else None
+        if moment is None:
             return None
-        moment = parse_date(named.date)
         with self._lock:
             found = next((found for past in self._pasts if (found := past.capture(named.url, moment))), None)
         return found if found is not None and not found.truncated else None
@@ -303,10 +320,10 @@ class EarlierCrawls:
 
         A server may compress a page again for each response, so that the stored bytes differ each time.
         """
-        places = [self._holding(taken) if taken.revisit else taken for taken in (one, other)]
         from archiver.extract.exchange import payload  # noqa: PLC0415 - slow to import
 
         try:
+            places = [self._holding(taken) if taken.revisit else taken for taken in (one, other)]
             with ExitStack() as stack:
                 answers = [
                     stack.enter_context(
@@ -336,8 +353,8 @@ class EarlierCrawls:
             return False
 
     def redirect(self, taken: CaptureRow) -> str:
-        """Return the target of the redirect *taken*; "" if it has none."""
-        with self._record(taken) as record:
+        """Return the target of the redirect *taken*; "" if it has none. Raises `ArchiveError` if it cannot be read."""
+        with _reading(taken.file), self._record(taken) as record:
             return _framing(record).first("location") or ""
 
 

@@ -15,7 +15,7 @@ from warcio.archiveiterator import ArchiveIterator
 from archiver.collection.earlier_crawls import open_earlier_crawls
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.model import ExitCode
+from archiver.model import ExitCode, Profile
 from archiver.tools.verify.collection import verify
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import VisitMetadata
@@ -412,6 +412,26 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     assert ("warc-missing", earlier) in words
     done(forks.run("recrawl", "c", *OPTIONS, cwd=tmp_path))  # what cannot be read back comes whole
     assert not [fault for fault in verify([directory]).findings if fault.code.startswith("revisit-of")]
+
+
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path]) -> None:
+    directory = tmp_path / "c"
+    shutil.copytree(small[1], directory)
+    for warc in warcs(directory):
+        warc.write_bytes(bytes(warc.stat().st_size))
+    before = len(small[0].log)
+    loud = [option for option in OPTIONS if option != "-qq"]
+    done(ran := forks.run("recrawl", "c", *loud, cwd=tmp_path))
+    told = [line for line in ran.said.splitlines() if "without conditions" in line]
+    assert len({row.target for row in tuple(small[0].log)[before:]} & set(BEFORE)) > 2
+    assert len(told) == 1, ran.said
+    assert any(warc.name in told[0] for warc in warcs(directory))
+    with open_earlier_crawls(Layout(directory)) as memory:
+        assert memory is not None
+        taken = memory.newest(small[0].url("/a"))
+        assert taken is not None
+        taken = taken._replace(revisit=Profile.IDENTICAL)
+        assert not memory.same_content(taken, taken)  # unknown, which is no reason to end without a report
 
 
 def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path]) -> None:
