@@ -8,6 +8,7 @@ names read from a file are checked here before they become paths.
 """
 
 import errno
+import hashlib
 import math
 import os
 import shutil
@@ -15,7 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedRandom
+from io import BufferedRandom, BufferedReader
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
@@ -40,6 +41,11 @@ _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # open
 def free(path: Path) -> int:
     """Return the free bytes on the disk of *path*, which need not exist."""
     return shutil.disk_usage(_existing(path)).free
+
+
+def sha256_of(file: BufferedReader | BufferedRandom) -> str:
+    """Return the SHA-256 of *file*, from where it stands to its end, in hex."""
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_data(file: BinaryIO) -> None:
@@ -143,6 +149,15 @@ def open_file(path: Path, mode: str = "rb", buffering: int = -1, *, private: boo
         return handle
 
     return cast("BufferedRandom", open(path, mode, buffering, opener=opener))
+
+
+def why_closed(path: Path) -> str:
+    """Return why the regular file *path* cannot be opened; "" if it can."""
+    try:
+        open_file(path, buffering=0).close()
+    except PermissionError as error:
+        return words(error, path)
+    return ""
 
 
 def _irregular(path: Path, mode: int) -> ArchiveError:

@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -70,6 +71,7 @@ class RunResult:
 
     ended: RunEnd
     last: Snapshot
+    began: float  # before it was opened
 
 
 class StopSignals:
@@ -137,6 +139,7 @@ def run_crawl(
 async def _run(
     opening: AbstractAsyncContextManager[RunningCrawl], display: Display | None, stop: StopSignals
 ) -> RunResult:
+    began = time.time()
     async with opening as crawl:
         gc.freeze()  # what exists now lives until the end; the collector need not look at it again
         stopping = asyncio.create_task(stop.stop(crawl))
@@ -147,7 +150,7 @@ async def _run(
         finally:
             stopping.cancel()
         last = crawl.snapshot()
-    return RunResult(ended, last)
+    return RunResult(ended, last, began)
 
 
 @contextmanager

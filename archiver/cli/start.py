@@ -328,7 +328,7 @@ def finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResu
         complain(ended.reason)
     with totals.open_totals(directory) as db:
         named = NamedCrawl.in_directory(directory)
-        run = report.FinishedRun(last.elapsed, last.visits, last.received)
+        run = report.FinishedRun(last.elapsed, last.visits, last.received, outcome.began)
         found = report.summary_of(named, db, ended.reason, run)
         found = files.write_reports(named, db, found, Layout(directory).reports, time.time())
         needs_login = totals.needs_login(db)

@@ -6,7 +6,6 @@ and WARC files, crawl.log and earlier crawls are out of reach.
 The crawls of a collection are named by their number, 1 for the oldest, or by a date.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -31,7 +30,7 @@ from archiver.frontier.captures import file_names, first_capture
 from archiver.frontier.connection import Reader
 from archiver.humanize import count, plural
 from archiver.policy.quotas import NO_QUOTAS, Quotas
-from archiver.storage import DRAFT, open_file
+from archiver.storage import DRAFT, open_file, sha256_of, why_closed
 from archiver.warc.members import MAGIC
 
 _FINISHED = "SELECT id, name, committed, digest, modified FROM warcs WHERE closed = 1 ORDER BY id"
@@ -40,18 +39,18 @@ CAPTURES_IN = "SELECT count(*) FROM captures WHERE warc IN (SELECT value FROM js
 
 @dataclass(frozen=True, slots=True)
 class LostFiles:
-    """WARC files of a crawl that are missing, shorter than they were, or overwritten."""
+    """WARC files of a crawl that are missing, shorter than they were, overwritten, or may not be read."""
 
     names: tuple[str, ...] = ()
     captures: int = 0  # that they held
+    whole: bool = False  # as far as one can see: they may not be read
 
     @property
     def words(self) -> str:
         """How many they are."""
         files = count(len(self.names), "WARC file")
-        return (
-            f"{files} with {count(self.captures, 'capture')} {plural(len(self.names), 'is', 'are')} missing or damaged"
-        )
+        lost = f"{plural(len(self.names), 'is', 'are')} missing or damaged"
+        return f"{files} with {count(self.captures, 'capture')} {'cannot be read' if self.whole else lost}"
 
     @property
     def example(self) -> str:
@@ -62,10 +61,10 @@ class LostFiles:
 NOTHING_LOST = LostFiles()
 
 
-def _is_lost(path: Path, size: int, digest: str, modified: int, *, recovered: bool) -> bool:
+def _is_lost(path: Path, size: int, digest: str, modified: int, *, recovered: float | None) -> bool:
     """Return True if *path* is missing, shorter than *size*, or overwritten, as far as a look at its beginning tells.
 
-    *digest* and *modified* are as it was finished; *recovered*: read all of it if its time has changed.
+    *digest* and *modified* are as it was finished; *recovered*: as for `NamedCrawl.lost`.
     """
     try:
         found = path.stat()
@@ -74,10 +73,19 @@ def _is_lost(path: Path, size: int, digest: str, modified: int, *, recovered: bo
         with open_file(path) as file:
             if path.suffix == ".gz" and file.read(len(MAGIC)) != MAGIC:
                 return True
+            if recovered is None:
+                return False
             file.seek(0)
-            return recovered and digest != f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+            return found.st_ctime < recovered or digest != f"sha256:{sha256_of(file)}"
     except (OSError, ArchiveError):
         return True
+
+
+def _may_not_be_read(path: Path) -> bool:
+    try:
+        return bool(why_closed(path))
+    except (OSError, ArchiveError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +182,12 @@ class NamedCrawl:
         except ConfigError:
             return NO_QUOTAS
 
-    def lost(self, db: Reader, *, recovered: bool = False) -> LostFiles:
+    def lost(self, db: Reader, *, recovered: float | None = None) -> LostFiles:
         """Return which finished WARC files of the newest crawl of a directory, with the database *db*, are not whole.
 
         Files that were moved to a store are not lost. Of several machines, each has its own files. *recovered*: a run
-        has just ended, so a file has another time than in *db* only if its bytes have changed; then they are read.
+        that began then has just ended. It has read each file with another time than in *db*, and noted that time if
+        the bytes were the same. So such a file has changed, and is read again only if that may have been since.
         """
         if self.layout is None or self.address or self.collection is not None:
             return NOTHING_LOST
@@ -186,15 +195,13 @@ class NamedCrawl:
 
         stored = {each.key.removeprefix("archive/") for each in StoredFiles(self.layout).absent()}
         files = db.execute(_FINISHED).fetchall()
-        lost = {
-            row: name
-            for row, name, *state in files
-            if name not in stored and _is_lost(self.layout.archive / name, *state, recovered=recovered)
-        }
-        if not lost:
+        here = [(self.layout.archive / name, row, state) for row, name, *state in files if name not in stored]
+        closed = {row: path.name for path, row, _ in here if _may_not_be_read(path)}
+        lost = {row: path.name for path, row, state in here if _is_lost(path, *state, recovered=recovered)}
+        if not (named := {**lost, **closed}):
             return NOTHING_LOST
-        (captures,) = db.execute(CAPTURES_IN, (json.dumps(list(lost)),)).fetchone()
-        return LostFiles(tuple(lost.values()), captures)
+        (captures,) = db.execute(CAPTURES_IN, (json.dumps(list(named)),)).fetchone()
+        return LostFiles(tuple(named.values()), captures, whole=named.keys() == closed.keys())
 
     def holder(self, db: Reader) -> Holder | None:
         """Return the process that runs the crawl with the database *db*, which may be unknown; None if none does."""

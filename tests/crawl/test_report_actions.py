@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -11,10 +13,11 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from archiver.collection.named_crawl import NamedCrawl
 from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.browser import Page
-from fixtures.command import archiver
+from fixtures.command import archiver, as_anybody, ended, running
 from fixtures.debian import NotToBeHad
 from fixtures.devtools import chromium, needs_chromium
 from fixtures.npm_packages import package
@@ -305,6 +308,13 @@ def _one_byte_changed(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
+def fullest(directory: Path) -> tuple[Path, int]:
+    """The WARC file with the most bytes of a crawl, and its captures; a busy machine writes a second one."""
+    query = "SELECT name, (SELECT count(*) FROM captures WHERE warc = warcs.id) FROM warcs ORDER BY committed DESC"
+    name, captures = rows(directory, query)[0]
+    return directory / "archive" / str(name), int(str(captures))
+
+
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "missing": lambda _: b"",
     "cut": lambda content: content[:-100],
@@ -319,7 +329,7 @@ def test_captures_that_the_archive_has_lost_are_no_complete_crawl(tmp_path: Path
     with RawServer(tree(8).routes) as server:
         assert archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", cwd=tmp_path).returncode == ExitCode.DONE
         whole = {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE priority >= 0")}
-        (warc,) = (path for path in (tmp_path / "o" / "archive").iterdir() if "meta" not in path.name)
+        warc, captures = fullest(tmp_path / "o")
         left = DAMAGES[damage](warc.read_bytes())
         warc.unlink()
         if left:
@@ -328,7 +338,6 @@ def test_captures_that_the_archive_has_lost_are_no_complete_crawl(tmp_path: Path
         assert ran.returncode == ExitCode.TROUBLE
         assert archiver("resume", "o", "-q", "--no-strict", cwd=tmp_path).returncode == ExitCode.FAULTS
         said = " ".join(ran.stderr.split())
-        ((captures,),) = rows(tmp_path / "o", "SELECT count(*) FROM captures")
         lost = f"1 WARC file with {captures} captures is missing or damaged, such as {warc.name}"
         command = "archiver rebuild o && archiver resume o"
         assert f"archive {lost} {command}" in said
@@ -340,3 +349,46 @@ def test_captures_that_the_archive_has_lost_are_no_complete_crawl(tmp_path: Path
         for words in command.split(" && "):
             assert archiver(*words.split()[1:], cwd=tmp_path).returncode == ExitCode.DONE
     assert {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE state = 'archived'")} >= whole
+
+
+@pytest.mark.skipif(as_anybody() is None, reason="root may read everything")
+@pytest.mark.parametrize("touched", [False, True])
+def test_captures_in_a_file_that_may_not_be_read_are_no_complete_crawl(tmp_path: Path, *, touched: bool) -> None:
+    with RawServer(tree(4).routes) as server:
+        assert archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", cwd=tmp_path).returncode == ExitCode.DONE
+        warc, captures = fullest(tmp_path / "o")
+        was = warc.stat()
+        warc.chmod(0)
+        if touched:
+            os.utime(warc, ns=(was.st_atime_ns, was.st_mtime_ns + 10**9))
+        with running("resume", "o", "-q", cwd=tmp_path, before=as_anybody() or ()) as process:
+            code, said = ended(process)
+        assert code == ExitCode.FAULTS, said
+        lost = f"1 WARC file with {captures} captures cannot be read, such as {warc.name}"
+        assert f"{lost} archiver verify o" in " ".join(said.split())
+        assert f"{warc.name} cannot be read: Permission denied" in said
+        warc.chmod(0o644)
+        assert archiver("resume", "o", "-q", cwd=tmp_path).returncode == ExitCode.DONE
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts what a process reads")
+def test_a_file_that_recovery_has_read_is_not_read_again(tmp_path: Path) -> None:
+    random = ok(os.urandom(4 << 20), "application/octet-stream")
+    with RawServer({"/": ok(page("Home", ["/large"])), "/large": random}) as server:
+        assert archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", cwd=tmp_path).returncode == ExitCode.DONE
+    warc, _ = fullest(tmp_path / "o")
+    warc.write_bytes(_one_byte_changed(warc.read_bytes()))
+    crawl = NamedCrawl.in_directory(tmp_path / "o")
+    with crawl.read() as db:
+        before = _bytes_read()
+        for since, most in ((time.time() + 60, 1 << 20), (time.time() - 60, 1 << 30)):
+            before = _bytes_read()
+            lost = crawl.lost(db, recovered=since)
+            assert lost.names == (warc.name,)
+            assert _bytes_read() - before < most
+    assert _bytes_read() - before > 4 << 20  # a file that has changed since recovery is read
+
+
+def _bytes_read() -> int:
+    """The bytes that this process has read."""
+    return int(Path("/proc/self/io").read_text().split()[1])

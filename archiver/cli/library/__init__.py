@@ -6,6 +6,7 @@ or written raises `ArchiveError`.
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import Field, dataclass, field
@@ -120,6 +121,7 @@ class CrawlRun:
         self._check_new()
         self._begun = True
         prepared, settings = self._prepared, within_open_files(self._prepared.settings)
+        began = time.time()
         with reporting(prepared.directory, settings), ExitStack() as stack:
             async with start.opening(stack, prepared.directory, settings, prepared.existing) as crawl:
                 self._crawl = crawl
@@ -128,7 +130,7 @@ class CrawlRun:
                 ended = await self._ended(crawl)
                 last = crawl.snapshot()
             self._crawl = None
-            outcome = RunResult(ended, last)
+            outcome = RunResult(ended, last, began)
             code = await asyncio.to_thread(start.finish, prepared.directory, settings, start.SILENT, outcome)
         await asyncio.to_thread(start.send_to_store, prepared.directory, settings, code)
         self.result = CrawlResult(code, ended.reason, prepared.directory)

@@ -9,7 +9,6 @@ nothing was touched. Changed files are reported and left as they are.
 """
 
 import asyncio
-import hashlib
 import logging
 import tomllib
 from collections.abc import Container, Iterable, Iterator
@@ -43,7 +42,7 @@ from archiver.frontier.port import FileRow, Frontier
 from archiver.humanize import duration
 from archiver.model import FileState
 from archiver.policy.retry import LONGEST_PARK
-from archiver.storage import OPEN, open_file, storage, sync_folder
+from archiver.storage import OPEN, open_file, sha256_of, storage, sync_folder, why_closed
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import parse_date
@@ -58,7 +57,7 @@ log = logging.getLogger(__name__)
 def finished(path: Path, name: str) -> FileState:
     """Return the state of the WARC at *path*, with its final name."""
     with open_file(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of(file)
     found = path.stat()
     return FileState(name, found.st_size, closed=True, digest=f"sha256:{digest}", modified=found.st_mtime_ns)
 
@@ -71,6 +70,8 @@ def changed(path: Path, row: FileRow) -> str | FileState | None:
     if found.st_size != row.committed:
         how = "shorter" if found.st_size < row.committed else "longer"
         return f"is {how} than it was: {found.st_size} bytes of {row.committed}"
+    if why := why_closed(path):
+        return f"cannot be read: {why}"
     if not row.digest or found.st_mtime_ns == row.modified:
         return None
     state = finished(path, row.name)

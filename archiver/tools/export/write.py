@@ -29,7 +29,7 @@ from archiver.extract.document import SNIFFED, kind_of
 from archiver.extract.exchange import charset
 from archiver.http import beginning
 from archiver.model import Hop
-from archiver.storage import storage
+from archiver.storage import sha256_of, storage
 from archiver.tools.export.document import is_rewritten, rewrite_document
 from archiver.tools.export.plan import ExportPlan, PlannedFile
 from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite
@@ -170,7 +170,7 @@ def _digest(path: Path) -> str:
     if path.is_symlink() or not path.is_file():
         return ""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(file)
 
 
 MOST_CHANGED = 32 << 20  # bytes; links in larger documents are not changed

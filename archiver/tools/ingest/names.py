@@ -8,7 +8,6 @@ rebuilt. Originals are kept byte for byte where replay does not look.
 """
 
 import errno
-import hashlib
 import re
 import shutil
 from collections.abc import Container
@@ -18,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
-from archiver.storage import DRAFT, replace_file, storage, sync_folder
+from archiver.storage import DRAFT, replace_file, sha256_of, storage, sync_folder
 from archiver.tools.ingest.wacz import CHUNK, ReceivedPackage, open_member
 
 LONGEST = 180  # characters, so that suffixes fit into the 255 bytes of a file system
@@ -122,7 +121,7 @@ def _is_free(path: Path, sha256: str) -> bool:
         if not path.exists():
             return True
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+            return sha256_of(file) == sha256
 
 
 class ExistingFiles:
@@ -150,7 +149,7 @@ class ExistingFiles:
         for name in self._by_size.get(size, ()):
             if name not in self._digests:
                 with storage(self._archive / name), (self._archive / name).open("rb") as file:
-                    self._digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                    self._digests[name] = sha256_of(file)
             if self._digests[name] == sha256:
                 return name
         return ""

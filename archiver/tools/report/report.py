@@ -40,6 +40,7 @@ class FinishedRun:
     elapsed: float
     visits: int
     received: int
+    began: float = 0.0  # before it looked at the files of earlier runs
 
     @property
     def rate(self) -> float:
@@ -86,7 +87,7 @@ def read_summary(db: Reader, ending: str = "", run: FinishedRun | None = None, q
 def summary_of(crawl: NamedCrawl, db: Reader, ending: str = "", run: FinishedRun | None = None) -> Summary:
     """Read the summary of *crawl*, with the database *db*: also what its settings say, and what its files lack."""
     found = read_summary(db, ending, run, crawl.quotas(db))
-    lost = crawl.lost(db, recovered=run is not None)
+    lost = crawl.lost(db, recovered=None if run is None else run.began)
     return replace(found, verdict=replace(found.verdict, lost=lost))
 
 

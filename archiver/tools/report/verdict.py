@@ -130,7 +130,8 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
     yield from _sitemaps(verdict.sitemaps)
     yield from _alone(verdict)
     if verdict.lost.names:
-        yield Finding("archive", verdict.lost.example, "archiver rebuild DIR && archiver resume DIR", trouble=True)
+        again = "archiver verify DIR" if verdict.lost.whole else "archiver rebuild DIR && archiver resume DIR"
+        yield Finding("archive", verdict.lost.example, again, trouble=True)
     yield from _seeds(verdict)
     yield from _hosts(verdict)
     for group in verdict.alike:

@@ -4,7 +4,6 @@ A directory with `archive/` is a collection. Any other directory means all WARC 
 except in a temporary directory.
 """
 
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -22,7 +21,7 @@ from archiver.collection.records import WARC_ENDINGS, is_below
 from archiver.collection.store import Store, StoredFile, StoredFiles
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import count, printable
-from archiver.storage import DRAFT, OPEN, storage
+from archiver.storage import DRAFT, OPEN, sha256_of, storage
 from archiver.tools.verify.file import FileResult, ReadFile, ReadJob
 from archiver.tools.verify.findings import FileRead, Findings, VerifyFinding, VerifyProgress, VerifyReport
 from archiver.tools.verify.frontier import FrontierCheck, WarcRow, committed_files
@@ -245,7 +244,7 @@ class _Run:
             path = collection.directory / original.name
             try:
                 with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                    found = sha256_of(file)
             except FileNotFoundError:
                 message = printable(f"{original.name} is missing; a file in archive/ was converted from it", 1000)
                 self._findings.add(VerifyFinding(str(collection.imports), "import-missing", message))

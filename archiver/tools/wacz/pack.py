@@ -13,13 +13,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from archiver.config.seeds import SeedAbout
 from archiver.errors import ArchiveError, ConfigError
-from archiver.storage import DRAFT, replace_file, storage, sync_folder
+from archiver.storage import DRAFT, replace_file, sha256_of, storage, sync_folder
 from archiver.tools.wacz.contents import (
     BLOCKS,
     INDEX,
@@ -208,7 +207,7 @@ def _beside(options: PackOptions, contents: PackContents) -> int:
 
 def _digest(path: Path) -> str:
     with storage(path), path.open("rb") as file:
-        return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
+        return f"sha256:{sha256_of(file)}"
 
 
 class _Packing:
