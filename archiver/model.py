@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
     STOPPED = 4  # stopped by a signal or an order; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but no seed gave a usable answer (2xx or 3xx)
-    FAULTS = 7  # `verify` or `import` found a fault, a run a lost or unreadable WARC file, or `status --check` a crawl that hangs
+    FAULTS = 7  # `verify` or `import` found a fault, a run a lost WARC file, or `status --check` a crawl that hangs
     TROUBLE = 8  # `--strict`: the crawl is done, but a seed or a page failed, was held or was refused
 
 

@@ -179,7 +179,10 @@ def check_host_names(_context: click.Context, _option: click.Parameter, given: t
 
 def last_status_option() -> click.Option:
     """Return the option that names statuses of the last answer."""
-    text = "Only URLs whose last answer had this status: 404, 4xx for a class, or several: 404,5xx. Repeatable."
+    text = (
+        "Only URLs whose last answer had this status: 404, 4xx for a class, 0xx for no usable status, or several: "
+        "404,5xx. Repeatable."
+    )
     return click.Option(["--status", "statuses"], multiple=True, metavar="N", help=text)
 
 

@@ -12,7 +12,7 @@ from archiver.frontier.connection import Reader
 from archiver.policy.url_forms import Respelling
 
 _HTTP = re.compile(r"\s*https?://[^/\\?#\s]", re.IGNORECASE)
-_STATUS = re.compile(r"([1-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
+_STATUS = re.compile(r"([0-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
 
 
 def has_scheme(text: str) -> bool:
@@ -58,10 +58,13 @@ def known_spelling(db: Reader, address: str, settings: Settings) -> str:
 
 
 def status_ranges(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last status of each range in *texts*: `404`, `5xx`, or `404,5xx` for both."""
+    """Yield the first and last status of each range in *texts*: `404`, `5xx`, or `404,5xx` for both.
+
+    `0xx` are those that no client can use: below 100, or none at all, which is kept as 0.
+    """
     for text in (part.strip() for each in texts for part in each.split(",")):
         found = _STATUS.fullmatch(text)
         if found is None:
-            raise ConfigError(f"--status: {text!r} is not a status; write 404, or 5xx for 500 to 599")
+            raise ConfigError(f"--status: {text!r} is not a status; write 404, or 5xx for 500 to 599, or 0xx for none")
         first = int(found[1]) * 100
         yield (first, first + 99) if found[2] is None else (first + int(found[2]),) * 2

@@ -59,6 +59,9 @@ WHERE urls.id > ? AND visit.revisit = 'identical-payload-digest' AND urls.state 
 )
 GROUP BY urls.id ORDER BY urls.id LIMIT ?
 """
+STATUS_IN = """(urls.status BETWEEN ? AND ? AND (
+    urls.status > 0 OR (urls.failure = '' AND EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id))
+))"""  # of the last answer; 0 also stands for no answer at all
 HOSTS_HELD_BACK = """
 SELECT DISTINCT hosts.id FROM urls JOIN hosts ON hosts.id = urls.host
 WHERE urls.id IN (SELECT value FROM json_each(:rows))
@@ -109,7 +112,7 @@ def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tupl
         conditions.append(f"urls.id IN ({LAST_BLOCKED})")
     if wanted.truncated:
         conditions.append(INCOMPLETE)
-    either = ["urls.status BETWEEN ? AND ?"] * len(wanted.statuses)
+    either = [STATUS_IN] * len(wanted.statuses)
     values += [bound for span in wanted.statuses for bound in span]
     if wanted.failures:
         either.append("urls.failure IN (SELECT value FROM json_each(?))")

@@ -12,7 +12,7 @@ from typing import Any
 from archiver.frontier import settle
 from archiver.frontier.connection import Reader
 from archiver.frontier.gathered import INCOMPLETE, MISSING
-from archiver.frontier.retry import LAST_BLOCKED, names_of
+from archiver.frontier.retry import LAST_BLOCKED, STATUS_IN, names_of
 from archiver.model import Hop, PatternTally, Robots, State
 
 MAX_STEPS = 250  # hops of a path that are looked up
@@ -151,7 +151,7 @@ class UrlFilter:
         conditions = ["urls.state IN (SELECT value FROM json_each(?))"]
         values: list[object] = [json.dumps([state.value for state in self.states])]
         if self.statuses:
-            conditions.append(f"({' OR '.join(['urls.status BETWEEN ? AND ?'] * len(self.statuses))})")
+            conditions.append(f"({' OR '.join([STATUS_IN] * len(self.statuses))})")
             values += [bound for span in self.statuses for bound in span]
         if self.missing:
             conditions.append(f"{MISSING} AND above.state = 'archived'")

@@ -174,13 +174,38 @@ def test_strict(tmp_path: Path) -> None:
         assert archiver("crawl", server.url(), "-o", "fine", *FAST, "--strict", cwd=tmp_path).returncode == 0
 
 
+def test_answers_without_a_usable_status_are_a_class(tmp_path: Path) -> None:
+    """Those without any, or below 100; a URL without an answer is none of them."""
+    low = b"HTTP/1.1 099 Low\r\nContent-Type: text/html\r\nContent-Length: 8\r\n\r\n<p>hello"
+    routes: dict[str, Route] = {
+        "/": ok(page("Home", ["/low", "/none", "/silent", "/gone"])),
+        "/low": low,
+        "/none": b"just text, as HTTP/0.9 had it",
+        "/silent": b"",
+    }
+    with RawServer(routes, answer("404 Not Found")) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, "--retries", "0", cwd=tmp_path)
+        assert "archiver urls o --status 0xx,4xx,5xx --why" in ran.stderr
+        found = {
+            text: set(archiver("urls", "o", "--status", text, cwd=tmp_path).stdout.split())
+            for text in ("0xx", "0XX,200", "099")
+        }
+        assert found == {
+            "0xx": {server.url("/low"), server.url("/none")},
+            "0XX,200": {server.url("/low"), server.url("/none"), server.url()},
+            "099": {server.url("/low")},
+        }
+        again = archiver("retry", "o", "--status", "0xx", cwd=tmp_path)
+        assert "2 URLs queued again" in again.stdout, again.stderr
+
+
 @pytest.mark.parametrize("text", ["40", "4x", "404,", "x04", "2000"])
 def test_what_is_no_status_is_refused(tmp_path: Path, text: str) -> None:
     with RawServer({"/": ok("fine")}) as server:
         crawl(tmp_path, server.url())
     ran = archiver("urls", str(tmp_path), "--status", text, cwd=tmp_path)
     assert ran.returncode == ExitCode.USAGE
-    assert "is not a status; write 404, or 5xx" in ran.stderr
+    assert "is not a status; write 404, or 5xx for 500 to 599, or 0xx for none" in ran.stderr
 
 
 def test_why_a_run_ended_is_kept(tmp_path: Path) -> None:

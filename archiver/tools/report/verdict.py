@@ -17,6 +17,7 @@ from archiver.errors import Failure
 from archiver.frontier import outcomes, views
 from archiver.frontier.connection import Reader
 from archiver.frontier.gathered import ERRORS
+from archiver.frontier.gathered.redirects import LOWEST
 from archiver.frontier.hosts import UNMARKED
 from archiver.frontier.outcomes import Examples, RefusingHost, RunRow
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
@@ -179,7 +180,9 @@ def _pages(pages: StatusCounts) -> Finding:
     elif cut and cut >= pages.bad - blocked - cut:
         which = "archiver urls DIR --truncated --why", "which URLs, and why"
     elif pages.bad > blocked:
-        chosen = "--status 4xx,5xx" if any(status >= ERRORS for status, _ in pages.by_status) else "--state archived"
+        none, errors = (any(one in span for one, _ in pages.by_status) for span in (range(LOWEST), range(ERRORS, 1000)))
+        classes = ",".join(["0xx"] * none + ["4xx,5xx"] * errors)
+        chosen = f"--status {classes}" if classes else "--state archived"
         which = f"archiver urls DIR {chosen} --why", "which URLs, and why"
     return Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
 
