@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from archiver.ask import METHOD
 from archiver.collection.dates import date_range
-from archiver.collection.layout import Layout, rounds
+from archiver.collection.layout import PRUNED, Layout, rounds
 from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
 from archiver.errors import ArchiveError, ConfigError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # dates in a message
 MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
-PRUNED = ".pruned"  # at the end of the name of a crawl's folder after `archiver prune`; its log and reports stay
 _LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
 
 

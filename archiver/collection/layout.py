@@ -9,6 +9,8 @@ from archiver.storage import DRAFT, storage, sync_folder
 
 NAME_A_COLLECTION = "; name a collection, for example collections/example.org"  # the end of a message
 STAMP = re.compile(r"[0-9]{14}")  # names the folder of an earlier crawl
+PRUNED = ".pruned"  # at the end of that name after `archiver prune`; the crawl's log and reports stay
+NEXT = "next.toml"  # in the folder of the newest earlier crawl: the next crawl.toml
 
 
 @dataclass(frozen=True, slots=True)

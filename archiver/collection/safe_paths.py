@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver.collection.index import INDEX
-from archiver.collection.layout import Layout
+from archiver.collection.layout import NEXT, PRUNED, STAMP, Layout
 from archiver.collection.records import is_warc
 from archiver.errors import ConfigError
 from archiver.storage import DRAFT, kind, storage
@@ -34,9 +34,11 @@ def check_files(directory: Path, *, pruning: bool = False) -> None:
     layout = Layout(directory)
     with storage(directory):
         for path in _folders(layout):
-            _check(path, directory, folder=True)
+            if _check(path, directory, folder=True):
+                _check_below(path, directory, DEEPEST)
         for path in (*_files(layout), *_folders_named_like_warcs(layout)):
             _check(path, directory, folder=False)
+        _check_earlier(layout)
         if not pruning and layout.pruning.exists():
             raise ConfigError(
                 f"{directory}: archiver prune is deleting files of it, or was interrupted; to finish that: "
@@ -68,6 +70,20 @@ def _files(layout: Layout) -> Iterator[Path]:
     yield layout.indexes / INDEX
 
 
+def _check_earlier(layout: Layout) -> None:
+    """Refuse what is misplaced in the folders of earlier crawls, of which a crash may have left any part."""
+    if not layout.earlier.is_dir():
+        return
+    for folder in layout.earlier.iterdir():
+        if not STAMP.fullmatch(folder.name.removesuffix(PRUNED)):
+            continue
+        own = Layout(folder)
+        for path in (own.directory, own.log.parent, own.reports):
+            _check(path, layout.directory, folder=True)
+        for path in (*_files(own), own.directory / NEXT, own.directory / f"{NEXT}{DRAFT}"):
+            _check(path, layout.directory, folder=False)
+
+
 def _folders_named_like_warcs(layout: Layout) -> Iterator[Path]:
     if layout.archive.is_dir():
         with os.scandir(layout.archive) as entries:
@@ -78,15 +94,15 @@ def _folders_named_like_warcs(layout: Layout) -> Iterator[Path]:
             )
 
 
-def _check(path: Path, directory: Path, *, folder: bool) -> None:
+def _check(path: Path, directory: Path, *, folder: bool) -> bool:
+    """Refuse *path* unless it is a *folder*, or else a file; return False if it is missing."""
     try:
         mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     if not (stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)):
         raise _misplaced(path, mode) if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _refused(path, mode, directory)
-    if folder:
-        _check_below(path, directory, DEEPEST)
+    return True
 
 
 def _check_below(folder: Path, directory: Path, left: int) -> None:

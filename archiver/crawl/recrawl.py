@@ -28,7 +28,7 @@ from archiver.collection import safe_paths
 from archiver.collection.earlier_crawls import OK, EarlierCrawls, StoredVersion, given_by_hand, stamp_for
 from archiver.collection.index import Index
 from archiver.collection.index_search import GROWING
-from archiver.collection.layout import STAMP, Layout, rounds
+from archiver.collection.layout import NEXT, STAMP, Layout, rounds
 from archiver.collection.lock import Lock
 from archiver.collection.settings_file import put_settings
 from archiver.config.fetch_settings import FetchSettings
@@ -49,8 +49,6 @@ from archiver.policy import referrer
 from archiver.policy.recrawl import DAY, PastVisit, SitemapDates, interval_of_change, is_due, is_older
 from archiver.policy.scope import PRIORITY_PAGE, is_guess
 from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
-
-NEXT = "next.toml"  # in the folder of the newest earlier crawl: the next crawl.toml
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,32 @@ def test_a_file_in_place_of_a_folder_is_named(folder: Path, forks: Forks, comman
     _told(forks, folder, command, f"c/{name} is a regular file, where a folder belongs; move it away")
 
 
+STAMP = "20260101000000"
+EARLIER_FILES = ("crawl.db", "crawl.db-wal", "crawl.toml", "next.toml", "logs/crawl.log")
+EARLIER_FOLDERS = (STAMP, f"{STAMP}/logs", f"{STAMP}/reports", f"{STAMP}.pruned")
+SOME = ("resume", "recrawl", "status", "verify", "pack")
+
+
+@pytest.mark.parametrize("name", EARLIER_FILES)
+@pytest.mark.parametrize("command", SOME)
+def test_a_folder_in_place_of_a_file_of_an_earlier_crawl_is_named(
+    folder: Path, forks: Forks, command: str, name: str
+) -> None:
+    (folder / "c/crawls" / STAMP / name).mkdir(parents=True)
+    _told(forks, folder, command, f"c/crawls/{STAMP}/{name} is a folder, where a file belongs; move it away")
+
+
+@pytest.mark.parametrize("name", EARLIER_FOLDERS)
+@pytest.mark.parametrize("command", SOME)
+def test_a_file_in_place_of_a_folder_of_earlier_crawls_is_named(
+    folder: Path, forks: Forks, command: str, name: str
+) -> None:
+    path = folder / "c/crawls" / name
+    path.parent.mkdir(parents=True)
+    path.touch()
+    _told(forks, folder, command, f"c/crawls/{name} is a regular file, where a folder belongs; move it away")
+
+
 @pytest.mark.parametrize("command", ["verify", "ls", "status", "index", "pack"])
 def test_the_collection_itself_may_be_a_link(folder: Path, forks: Forks, command: str) -> None:
     """The person who names it has made it."""

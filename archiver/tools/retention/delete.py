@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver.collection import index
-from archiver.collection.earlier_crawls import PRUNED
 from archiver.collection.imports import imports_of, write_imports
-from archiver.collection.layout import STAMP, Layout
+from archiver.collection.layout import PRUNED, STAMP, Layout
 from archiver.errors import ArchiveError
 from archiver.storage import bare, open_file, replace_file, storage, sync_folder
 from archiver.tools.retention.plan import PrunePlan
