@@ -203,6 +203,9 @@ def rebuild(directory: Path, frontier: str = "") -> ExitCode:
         say(f"{layout.archive / name}: damaged parts were moved to {layout.damaged}")
     for name in done.foreign:
         say(f"{layout.archive / name}: not written by archiver; left unchanged")
+    for name in done.blank:
+        why = "no WARC record is in it, so it is damaged or was overwritten; left unchanged"
+        say(f"{layout.archive / name}: {why}; if you have a copy, put that back and run this again")
     again = "archiver record -o" if settings.warc.recording else "archiver resume"
     read = f"{count(done.visits, 'visit')} in {count(done.files, 'WARC file')}"
     result(f"{read}; to continue: {again} {quote(str(directory))}")

@@ -96,6 +96,11 @@ def written_by_archiver(file: BinaryIO) -> bool:
     return False
 
 
+def holds_records(file: BinaryIO) -> bool:
+    """Return True if a record is among the first things in *file*, whoever wrote it."""
+    return any(isinstance(item, Record) for item in islice(scan(file), LOOK))
+
+
 class ForgedRecords:
     """Finds the records that a scan of *file* meets only because it looks for the next one behind damage.
 

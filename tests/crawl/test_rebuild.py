@@ -12,6 +12,7 @@ from fixtures.archives import captured, rows, states, stored, warcs
 from fixtures.command import ended, running
 from fixtures.crawl_in_process import crawl
 from fixtures.forks import Forks
+from fixtures.handmade_warc import member, record
 from fixtures.rawserver import RawServer
 from fixtures.sites import UNNAMED, oddities, tree
 
@@ -207,8 +208,23 @@ def test_files_of_others_are_left_alone(tmp_path: Path, forks: Forks) -> None:
         crawl(tmp_path / "c", server.url())
     (tmp_path / "c/crawl.toml").write_text('seeds = ["http://127.0.0.1/"]\n')
     other = tmp_path / "c/archive/other.warc.gz"
-    other.write_bytes(b"\x1f\x8b\x08 not quite")
+    content = member(record("warcinfo", b"software: other\r\n"))
+    other.write_bytes(content)
     told = forks.archiver("rebuild", "c", cwd=tmp_path)
     assert told.returncode == ExitCode.DONE
     assert "other.warc.gz: not written by archiver" in told.stderr
-    assert other.read_bytes() == b"\x1f\x8b\x08 not quite"
+    assert other.read_bytes() == content
+
+
+def test_a_file_without_any_record_is_said_to_be_damaged(tmp_path: Path, forks: Forks) -> None:
+    with RawServer(SITE.routes) as server:
+        crawl(tmp_path / "c", server.url(), warc_size=20_000)
+        (tmp_path / "c/crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\n')
+    path = warcs(tmp_path / "c")[1]
+    zeros = bytes(path.stat().st_size)
+    path.write_bytes(zeros)
+    told = forks.archiver("rebuild", "c", cwd=tmp_path)
+    assert told.returncode == ExitCode.DONE, told.stderr
+    assert f"{path.name}: no WARC record is in it, so it is damaged or was overwritten; left unchanged" in told.stderr
+    assert "not written by archiver" not in told.stderr
+    assert path.read_bytes() == zeros

@@ -28,7 +28,8 @@ from archiver.crawl.visit_rules import VisitRules
 from archiver.frontier.address import SharedFrontier, machine_of, write_address
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.storage import DRAFT, OPEN, storage
+from archiver.storage import DRAFT, OPEN, open_file, storage
+from archiver.warc.warcinfo import holds_records
 
 ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
 
@@ -43,6 +44,7 @@ class RebuildResult:
     files: int
     mended: tuple[str, ...]  # files from which something was taken out
     foreign: tuple[str, ...]  # files of other programs, left as they are
+    blank: tuple[str, ...]  # files without any record, left as they are
 
 
 class Rebuild:
@@ -73,7 +75,9 @@ class Rebuild:
                     await self._frontier.settle((), (finished(file.path.with_name(file.name), file.name),))
             done += 1
             self._report(done, len(files), adoption.adopted)
-        return RebuildResult(adoption.adopted, len(files), tuple(cut), tuple(foreign))
+        blank = [name for name in foreign if not _holds_records(self._layout.archive / name)]
+        others = [name for name in foreign if name not in blank]
+        return RebuildResult(adoption.adopted, len(files), tuple(cut), tuple(others), tuple(blank))
 
     def _mended(self, files: Iterable[Unread], cut: list[str]) -> Iterator[Unread]:
         """Yield *files*, each when what is not whole has been taken out of it; add the names of such files to *cut*."""
@@ -82,6 +86,11 @@ class Rebuild:
                 if not file.foreign and mended(file.path, file.name, 0, self._layout, lenient=True):
                     cut.append(file.name)
             yield file
+
+
+def _holds_records(path: Path) -> bool:
+    with storage(path), open_file(path) as file:
+        return holds_records(file)
 
 
 async def rebuilt(directory: Path, settings: Settings, report: ReportProgress, text: str = "") -> RebuildResult:
