@@ -97,7 +97,7 @@ def written_by_archiver(file: BinaryIO) -> bool:
 
 
 def holds_records(file: BinaryIO) -> bool:
-    """Return True if a record is among the first things in *file*, whoever wrote it."""
+    """Return True if a record of any program is among the first things in *file*."""
     return any(isinstance(item, Record) for item in islice(scan(file), LOOK))
 
 
