@@ -115,7 +115,7 @@ def _signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) ->
             return Kind.XML
         return Kind.PLAYLIST if media in _PLAYLISTS or _ADDRESS.match(head) else Kind.OTHER
     if head.startswith((b"\x1f\x8b", b"pagefind_dcd")) and (loose or media in _GZIP):
-        if url.path(document.url).endswith(".pf_meta"):
+        if url.path(document.url).endswith((".pf_meta", ".pf_fragment")):
             return Kind.INDEX
         return Kind.SITEMAP if url.path(document.url).lower().endswith(".xml.gz") else Kind.OTHER
     if media == "text/uri-list":

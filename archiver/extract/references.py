@@ -304,6 +304,13 @@ FILES = frozenset(  # extensions of the files that pages consist of
     )
 )
 
+_SEGMENT = r"(?:[\w~@+!$&(),=. -]|%[0-9A-Fa-f]{2}){1,200}+"
+_DOWNLOAD = compiled(  # a relative one needs a folder, whose name is not that of a host
+    rf"(?:https?://[\w.-]{{1,200}}(?::[0-9]{{1,5}})?/|/(?!/)|\./|(?:\.\./){{1,20}}|(?=[^/.]{{1,200}}/))(?:{_SEGMENT}/){{0,20}}"
+    rf"(?=[^/]{{1,200}}\.(?P<ending>[a-z][a-z0-9]{{0,7}}|7z)(?:[?#]|\Z)){_SEGMENT}(?:\?[^\s\"'<>{{}}\\]{{1,500}}+)?(?:#\S{{0,200}}+)?",
+    re.IGNORECASE,
+)
+_NO_DOWNLOADS = url.PAGE_ENDINGS | frozenset(("cjs", "css", "git", "js", "map", "mjs"))
 _NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
 _PATH_OR_EXTENSION = re.compile(r"/|\.[a-zA-Z]\w")
 _SURE = re.compile(r"https?://[^\s/]|//[\w-]+(?:\.[\w-]+)+(?:[/:?]|$)|/(?![/*])", re.IGNORECASE)
@@ -315,6 +322,12 @@ _TAIL = rf"{_PATH_CHARS}++(?:[?#][^\s\"'<>{{}}\\]*+)?"
 _ENDS_AS_FILE = re.compile(rf"\.(?:{'|'.join(sorted(_EXTENSIONS))})\Z", re.IGNORECASE)
 _WHOLE = re.compile(rf"(?:https?:)?//[\w.-]++(?::\d{{1,5}})?/(?!/){_TAIL}|/(?!/){_TAIL}", re.IGNORECASE)
 _NEAR = re.compile(rf"(?![\s/]){_TAIL}")
+
+
+def a_download(value: str) -> bool:
+    """True if *value*, which is surely a URL, names a file with any extension except those of pages and scripts."""
+    found = _DOWNLOAD.fullmatch(value) if "." in value and len(value) < _LONGEST else None
+    return found is not None and found["ending"].lower() not in _NO_DOWNLOADS and value.strip() == value
 
 
 def like_a_url(value: str) -> bool:

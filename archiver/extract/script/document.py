@@ -5,9 +5,10 @@ may also mean its own folder, so a relative path in JSON is read both ways. Mark
 into the page. A relative path that ends a whole URL of the same data is that file, and no guess. All are guesses,
 except what scripts of site generators name.
 
-The indexes of known form are Pagefind's, MkDocs' languages, pages of Gatsby, texts of Docsify, stories of Storybook and
-images of IIIF. Most of their URLs are requisites. Guesses are MkDocs' languages, which two generators keep in different
-folders, Docsify's texts, and the URL of each story. Linear; data in any other form names nothing.
+The indexes of known form are Pagefind's and its results, MkDocs' languages, pages of Gatsby, texts of Docsify, stories
+of Storybook and images of IIIF. Most of their URLs are requisites. Guesses are Pagefind's pages, MkDocs' languages,
+which two generators keep in different folders, Docsify's texts, and the URL of each story. Linear; data in any other
+form names nothing.
 """
 
 import itertools
@@ -70,7 +71,7 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     worker = bases[0] == document.url
     for name in folders.kept_files(text) if worker else ():
         own.add(name, Hop.SPECULATIVE, LOADED)
-    for reference, of_script in javascript.joined_urls(text, page=bool(document.page), worker=worker):
+    for reference, of_script in javascript.joined_urls(text, document.url, page=bool(document.page), worker=worker):
         (own if of_script else of_page).add(reference, Hop.SPECULATIVE, javascript.JOINED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     links = own.links(document.url, encoding, note, queries="utf-8")
@@ -139,6 +140,8 @@ _FILES = {  # for each list: index of the hash in a row, and name of the file
     _FILTERS: (1, "filter/{}.pf_filter"),
 }
 
+_RESULT = re.compile(rb"pagefind_dcd\s{0,10}\{\s{0,10}\"url\"\s{0,10}:\s{0,10}\"([^\"\s<>]{1,2000})\"")
+_BUNDLE = re.compile(r"(.{0,2000}/)_?pagefind/")
 _SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
 _SLICES = re.compile(rb"\"slicesMap\"\s*+:\s*+\{([^{}]{0,100000})\}")
 _SLICE = re.compile(rb":\s*+\"([\w-]{1,100})\"")
@@ -162,14 +165,12 @@ def read_index(document: Document) -> Links:
         return found.links(document.url, "utf-8", note)
     if path.endswith(".pf_meta"):
         urls, hop = _of_list(body), Hop.REQUISITE
+    elif path.endswith(".pf_fragment"):
+        urls, hop = _of_result(body, path), Hop.SPECULATIVE
     elif path.endswith("/page-data.json"):
         urls, hop = _of_page(body, path), Hop.REQUISITE
-    elif path.endswith(".md"):
-        urls, hop = docsify.of_text(body, document.url, document.page or document.url), Hop.SPECULATIVE
-    elif path.endswith(".txt"):
-        text = body.decode("utf-8", "replace")
-        tree = path.endswith(frameworks.TREE)
-        urls, hop = frameworks.part_payload(text) if tree else frameworks.payloads(text, document.url), Hop.SPECULATIVE
+    elif path.endswith((".md", ".txt")):
+        urls, hop = _of_text(document, body, path), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
         urls, hop = _of_languages(body), Hop.SPECULATIVE
     elif jupyterlite.is_data(path):
@@ -182,6 +183,14 @@ def read_index(document: Document) -> Links:
         found.add(name, hop, LOADED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, "utf-8", note)
+
+
+def _of_text(document: Document, body: bytes, path: str) -> Iterator[str]:
+    """Return what a text of Docsify or a payload of Next.js names."""
+    if path.endswith(".md"):
+        return docsify.of_text(body, document.url, document.page or document.url)
+    text = body.decode("utf-8", "replace")
+    return frameworks.part_payload(text) if path.endswith(frameworks.TREE) else frameworks.payloads(text, document.url)
 
 
 def _of_entry(body: bytes) -> Iterator[str]:
@@ -243,6 +252,17 @@ def _of_languages(body: bytes) -> Iterator[str]:
     folder = "../assets/javascripts/lunr"
     yield from (f"{folder}/min/{name}.min.js" for name in names)
     yield from (f"{folder}/{_CUTTERS[name]}.js" for name in others if name in _CUTTERS)
+
+
+def _of_result(body: bytes, path: str) -> Iterator[str]:
+    """Yield the page that a result of Pagefind stands for: its path begins beside the folder of the search."""
+    body, _ = (body, "") if body.startswith(_SIGNATURE) else decoded(body, ["gzip"], MOST_BYTES)
+    shown = _RESULT.match(body)
+    bundle = _BUNDLE.match(path)
+    if shown:
+        page = shown[1].decode("utf-8", "replace").replace("\\/", "/")
+        whole = page.startswith(("http:", "https:", "//"))
+        yield page if whole else f"{bundle[1] if bundle else '/'}{page.lstrip('/')}"
 
 
 def _of_list(body: bytes) -> Iterator[str]:

@@ -6,7 +6,9 @@ the worker, `[{url:"a.html",revision:"f0"}]`; a browser requests each of them. I
 only a script's word, so all are guesses.
 
 `base + "a.js"` and `${base}a.js` name a file if the script states what `base` is: a string, its own folder or that of
-the page. If it does not, the name is tried in both folders, but only where a URL is expected.
+the page. If it does not, the name is tried in both folders, but only where a URL is expected. Of
+`root + "/img/a.png"`, the first folder may be in the script's own URL, `/t/img/x/b.js`, which shows the root. Otherwise
+it is tried beside the script's folder and below the host.
 
 `picture.src = "images/" + names[i]` puts a folder before each picture in a list. The folder is in an assignment to a
 source, or at the open end of markup or of a style: `h += "<img src='logos/"`. Linear on any text.
@@ -14,8 +16,9 @@ source, or at the open end of markup or of a style: `h += "<img src='logos/"`. L
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 
+from archiver import url
 from archiver.config.expressions import compiled
 
 MOST = 20_000  # files of one list, modules of one script
@@ -38,24 +41,37 @@ _CAPITAL = re.compile(r"(?=[A-Z])")
 _DEFINED = compiled(r"(?<![\w$.])define\(\[((?:\s*+[\"'`][^\"'`\\\s]{1,200}+[\"'`]\s*+,?+)++)\]")
 _MODULE = re.compile(r"[\"'`](\.{1,2}/[\w./@-]{1,200})[\"'`]", re.ASCII)
 
+_VARIABLE = r"(?:[A-Za-z_$][\w$]{0,40}\.){0,3}[A-Za-z_$][\w$]{0,40}"
+_NAME_BELOW = r"(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+"
+_FRAGMENT = r"(?:#[\w.-]{0,100})?"
 _JOINED = compiled(
-    r"\+\s{0,4}([\"'`])((?:/|\./|(?:\.\./)++)?+(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+)\1(?!\s{0,4}[+.\[(?])", re.ASCII
-)
-_FILLED = compiled(  # the same in a template: `${base}a.js`, or at the beginning of an attribute there
-    r"(?:(src\s{0,4}=\s{0,4}[\"']?|url\([\"']?|[\"'`]src[\"'`]\s{0,4},\s{0,4}`)|`)\$\{([A-Za-z_$][\w$]{0,40})\}"
-    r"((?:/|\./)?+(?:[\w~@.-]++/)*+[\w~@-][\w~@.-]*+)(?=[\"'`)\s>])",
-    re.ASCII,
+    rf"\+\s{{0,4}}([\"'`])((?:/|\./|(?:\.\./)++)?+{_NAME_BELOW}){_FRAGMENT}\1(?!\s{{0,4}}[+.\[(?])", re.ASCII
 )
 _URL_BEFORE = (
     r"(?:\.(?:src|href)\s{0,4}=|[\"']?\b(?:url|src|href)[\"']?\s{0,4}:|\.open\(\s{0,4}[\"'`]GET[\"'`]\s{0,4},"
-    r"|\b(?:fetch|getScript|getJSON|importScripts|Worker|Audio|loadScript|load_script|loadCSS|loadStyle)\s{0,4}\()"
+    r"|\bsetAttribute\(\s{0,4}[\"'`](?:xlink:)?(?:href|src)[\"'`]\s{0,4},"
+    r"|\b(?:fetch|getScript|getJSON|Worker|Audio|Request|loadScript|load_script|loadCSS|loadStyle)\s{0,4}\()"
 )
-_BEFORE = re.compile(rf"(?:(?P<url>{_URL_BEFORE})\s{{0,4}})?(?<![\w$.])(?P<name>[A-Za-z_$][\w$]{{0,40}})\s{{0,4}}\Z")
+_FILLED = compiled(  # the same in a template: `${base}a.js`, or at the beginning of an attribute there
+    rf"(?:({_URL_BEFORE}\s{{0,4}}`|src\s{{0,4}}=\s{{0,4}}[\"']?|url\([\"']?|[\"'`]src[\"'`]\s{{0,4}},\s{{0,4}}`)|`)"
+    rf"\$\{{({_VARIABLE})\}}((?:/|\./)?+{_NAME_BELOW}){_FRAGMENT}(?=[\"'`)\s>])",
+    re.ASCII,
+)
+_CONCATENATED = compiled(  # the same in older scripts: "".concat(base, "/a.js")
+    rf"({_URL_BEFORE}\s{{0,4}})?(?:\"\"|'')\.concat\(\s{{0,4}}({_VARIABLE})\s{{0,4}},\s{{0,4}}[\"']((?:/|\./)?+{_NAME_BELOW})"
+    rf"{_FRAGMENT}[\"']\s{{0,4}}\)",
+    re.ASCII,
+)
+_BEFORE = re.compile(
+    rf"(?:(?P<url>{_URL_BEFORE}|\bimportScripts\s{{0,4}}\()\s{{0,4}})?(?<![\w$.])(?P<name>{_VARIABLE})\s{{0,4}}\Z"
+)
 _OWN_FOLDER = re.compile(r"currentScript|[\"'`]script[\"'`\[]|import\.meta\.url")
 _FOLDER_OF_PAGE = re.compile(
     r"location\.(?:pathname|href)\b.{0,80}?(?:split|slice|replace|lastIndexOf|substr)", re.DOTALL
 )
 _BEGINS_A_NAME = re.compile(r"\.{1,2}/|[A-Za-z0-9]")  # others, "-min.js", only end one
+_ON_DISK = re.compile(r"dirname\Z")
+_OF_HOST = re.compile(r"\blocation\.(?:origin|host)\Z")
 _LITERAL = re.compile(r"(?:\"([^\"\\]{0,200})\"|'([^'\\]{0,200})'|`([^`\\$]{0,200})`)\s*\Z")
 _NEAR = 80  # characters before a name that show its use
 _GAP = 8  # characters in which a plus sign before the name shows that more stands in front of it
@@ -94,8 +110,10 @@ def modules(text: str) -> Iterator[str]:
         yield from (f"{name[1].removesuffix('.js')}.js" for name in _MODULE.finditer(listed[1]))
 
 
-def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: bool) -> Iterator[tuple[str, bool]]:
-    """Yield each file that the script *text* joins to a variable, and True if it is relative to the script.
+def joined(
+    text: str, address: str, *, is_file: Callable[[str], bool], page: bool, worker: bool
+) -> Iterator[tuple[str, bool]]:
+    """Yield each file that the script *text* at *address* joins to a variable, and if it is relative to the script.
 
     *page*: the page that runs the script is known. *worker*: no page runs it. A variable of one letter has many
     meanings in one script, except in a small worker.
@@ -103,6 +121,8 @@ def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: boo
     found = _joined_names(text, is_file)
     stated = _stated(text, list(dict.fromkeys(variable for variable, _ in found))[:MOST_NAMES])
     for (variable, name), wanted in found.items():
+        if _ON_DISK.search(variable):
+            continue
         value = stated.get(variable, "") if worker or len(variable) > 1 else ""
         if literal := _LITERAL.match(value):
             whole = (literal[1] or literal[2] or literal[3] or "") + name
@@ -112,10 +132,25 @@ def joined(text: str, *, is_file: Callable[[str], bool], page: bool, worker: boo
             yield name.lstrip("/"), True
         elif _FOLDER_OF_PAGE.search(value):
             yield name.lstrip("/"), False
-        elif wanted and _BEGINS_A_NAME.match(name):
+        elif wanted and "." not in variable and _BEGINS_A_NAME.match(name):
             yield name, True
             if page:
                 yield name, False
+        elif wanted and name.startswith("/") and "/" in name[1:]:
+            yield from _below_roots(name, "" if _OF_HOST.search(variable) else address)
+
+
+def _below_roots(name: str, address: str) -> Iterator[tuple[str, bool]]:
+    """Yield where *name* may be, below the unknown folder that the script at *address* puts before it."""
+    first = name[1:].partition("/")[0]
+    folders = url.path(address).split("/")[:-1] if address else []
+    if first in folders:
+        above = len(folders) - 1 - folders[::-1].index(first)
+        yield "/".join(folders[:above]) + name, False
+        return
+    if address:
+        yield f"..{name}", True
+    yield name, False
 
 
 def _joined_names(text: str, is_file: Callable[[str], bool]) -> dict[tuple[str, str], bool]:
@@ -130,7 +165,8 @@ def _joined_names(text: str, is_file: Callable[[str], bool]) -> dict[tuple[str, 
         ):
             key = before["name"], written[2]
             found[key] = found.get(key, False) or before["url"] is not None
-    for filled in islice(_FILLED.finditer(text) if "${" in text else (), MOST):
+    templates = _FILLED.finditer(text) if "${" in text else ()
+    for filled in islice(chain(templates, _CONCATENATED.finditer(text) if ".concat(" in text else ()), MOST):
         if is_file(filled[3].lstrip("/")):
             found[filled[2], filled[3]] = found.get((filled[2], filled[3]), False) or filled[1] is not None
     return found

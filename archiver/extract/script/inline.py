@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from archiver.config.expressions import compiled
 from archiver.extract.html.tables import ITEM_FILES, ITEM_PAGES
-from archiver.extract.references import a_file, like_a_url, surely_a_url
+from archiver.extract.references import a_download, a_file, like_a_url, surely_a_url
 from archiver.extract.script import generators, javascript, strings
 from archiver.model import Hop
 
@@ -274,6 +274,11 @@ _OF_FILE = re.compile(
 )
 
 
+_OF_URL = re.compile(
+    r"(?:\w{0,30}_)?(?:url|uri|href|link|download|pdf)|\w{0,30}(?:Ur[li]|UR[LI]|Href|Link|Download|Pdf|PDF)"
+)
+
+
 def settings_files(text: str) -> Iterator[tuple[str, Hop]]:
     """Yield the files in the JSON settings of an element: also in its own folder, under a key for a file."""
     yield from json_files(text, near=True)
@@ -283,7 +288,9 @@ def settings_files(text: str) -> Iterator[tuple[str, Hop]]:
 def _keyed_files(text: str) -> Iterator[tuple[str, Hop]]:
     """Yield the files under keys for one in JSON, also relative ones."""
     for key, _, value in _pairs(text):
-        if _OF_FILE.fullmatch(key) and a_file(value, near=True):
+        if (_OF_FILE.fullmatch(key) and a_file(value, near=True)) or (
+            value[:4] != "http" and _OF_URL.fullmatch(key) and a_download(value)
+        ):
             yield value, Hop.SPECULATIVE
 
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
-from archiver.extract.references import FILES, WHOLE_URL
+from archiver.extract.references import FILES, WHOLE_URL, a_download
 from archiver.extract.script import bundles, composed, folders, loader_paths, strings
 from archiver.extract.script.strings import ListedPages
 from archiver.url import PAGE_ENDINGS
@@ -41,6 +41,7 @@ _LOADED = _FILES | frozenset(  # data that is a file of the site only where a sc
 )
 _LOADED_BY_PATH = _LOADED | frozenset(("atlas", "exr", "fnt", "ktx2", "pcd", "tga", "vrm", "wrl"))
 _BESIDE = _LOADED | PAGE_ENDINGS  # what a module may have beside itself
+_DATA = _LOADED - _SCRIPTS
 _NOT_OF_PAGE = _SCRIPTS - {"json", "wasm"}  # may be names of modules, also in a script of the page
 _PICTURES = frozenset(("apng", "avif", "bmp", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"))
 _FROM_ROOT = re.compile(r".(?:\\?/|https?:(?:\\?/){2})[\w~]")
@@ -71,12 +72,20 @@ _OF_PAGE = re.compile(  # the second argument of new URL(): what is below the ro
     r"\s*,\s*(?:(?:window|document|self)\s*\.\s*)?(?:location(?:\s*\.\s*(?:href|origin))?|baseURI|URL)\s*[,)]"
 )
 _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*[,)]")
+_OF_OPTIONS = compiled(r"[^{}()]{0,200}\}\s*+,\s*+import\.meta\.url\s*[,)]")  # load({path: "a.txt"}, import.meta.url)
+_PLACE = re.compile(r"(?:\A|[^\w$.])[\"']?(?:path|file|url|href|src)[\"']?\s*:\Z")
+_DOWNLOAD = re.compile(r"[\"'`][^\"'`]{0,500}/[^\"'`/]{0,200}\.(?:[a-zA-Z]\w{0,7}|7z)[\"'`?#]")
+_LINKED = re.compile(
+    r"(?:\A|[^\w$.])[\"']?(?:(?:\w{0,30}_)?(?:url|uri|href|link|download|pdf)|\w{0,30}(?:Ur[li]|UR[LI]|Href|Link|Download|Pdf|PDF))"
+    r"[\"']?\s*:\Z"
+)
 _ASSIGNED = re.compile(
     r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'`](?:src|href|poster)[\"'`]\s*,"
     r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio|Request))\s*\("
     r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript)\s*\(|(?:\.open|htmx\.ajax)\s*\(\s*[\"'`]GET[\"'`]\s*,"
     r"|(?:\.load|(?:\A|[^\w$])(?:fetch|load)[A-Z])\w{0,30}\s*\(|(?:\A|[^\w$.])[\"']?(?:url|href|src)[\"']?\s*:"
     r"|Src[\"']?\s*[:=]\s*\{\s*value\s*:"  # an option of PDF.js with its default
+    r"|(?:\A|[^\w$])\w{0,30}(?:[wW]orker|[wW]asm)(?:Src|Ur[li]|UR[LI]|Path|File)?[\"']?\s*[:=]"
     rf"|{strings.REQUESTS}|(?:\$|jQuery|axios)\.get\s*\(|(?:\A|[^\w$.])ePub\s*\(|\.from(?:Url|URL)\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\("
     r"|(?:\A|[^\w$.])(?:const|let|var)\s+[\w$]{0,30}(?:[uU]rl|URL|[sS]rc|[hH]ref)\s*=)\Z"
 )
@@ -86,7 +95,8 @@ _IN_PART_BEFORE = re.compile(
     r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\("
     r"|(?:[uU]rl|URL)\s*\(\s*\{\s*[\w$]{1,30}\s*:"  # getUrl({asset: "a.png"}) puts the URL together
     r"|(?:_require__\(\s*/\*!|\A)[^*\"']{1,48}\*/"  # the name of a module in a development build of webpack
-    r"|\btheme_switcher_json_url\s*=)\Z"  # below the root of the manual, see `versions`
+    r"|\btheme_switcher_json_url\s*="  # below the root of the manual, see `versions`
+    r"|\.replace\s*\(\s*(?:\"[^\"]*\.[cm]?js\"|'[^']*\.[cm]?js'|`[^`]*\.[cm]?js`)\s*,)\Z"  # ("/a.js", "/min/a.js")
 )
 _IN_PART_AFTER = re.compile(r"\s*(?:[+.\[(]|[!=]=|/\*!\*)")  # the last: a heading that webpack puts after such a name
 _QUERY_FOLLOWS = re.compile(r"\s*\+(?![+=])")
@@ -123,7 +133,9 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
         if end - start > LONGEST or not left:
             continue
         use = _Use.WORD
-        if _ENDING.search(text, start, end):
+        if _ENDING.search(text, start, end) or (
+            text[start - 2 : start].rstrip()[-1:] == ":" and _DOWNLOAD.match(text, start)
+        ):
             left -= 1
             use = _use(text, start, end, listed)
             listed = end if use is _Use.SCRIPTS else listed
@@ -133,7 +145,12 @@ def references(text: str, address: str = "", *, inline: bool = False, near: bool
         if _has_open_query(text, end):
             value = value.partition("?")[0]
         if use in _CONTEXTS and _is_url(value, use, inline=inline, near=near):
-            yield value, _CONTEXTS[use]
+            whole = (
+                use in {_Use.LINKED, _Use.ASSIGNED}
+                and value.startswith("http")
+                and not _is_file(value, _LOADED, relative=False)
+            )
+            yield value, WHOLE_URL if whole else _CONTEXTS[use]
         elif use in _MAY_BE_PAGES:
             before, after = text[max(0, start - strings.NEAR) : start], text[end : end + strings.AFTER]
             pages.add(value, before.rstrip(), after.lstrip(" \t"))
@@ -180,10 +197,10 @@ def asset_urls(text: str, address: str, *, near: bool) -> Iterator[tuple[str, bo
             yield name, of_page
 
 
-def joined_urls(text: str, *, page: bool, worker: bool) -> Iterator[tuple[str, bool]]:
+def joined_urls(text: str, address: str = "", *, page: bool, worker: bool) -> Iterator[tuple[str, bool]]:
     """Yield each file that *text* joins to a variable, and True if it is relative to the script, not to its page."""
     is_file = partial(_is_file, endings=_FILES, relative=True)
-    yield from folders.joined(text, is_file=is_file, page=page, worker=worker)
+    yield from folders.joined(text, address, is_file=is_file, page=page, worker=worker)
     if page:
         yield from ((name, False) for name in folders.pictures(text))
         yield from ((name, False) for name in composed.urls(text, is_file))
@@ -202,16 +219,26 @@ class _Use(Enum):
     PART = auto()  # no URL, or only a part of one
     KEY = auto()  # the name of a value
     WORD = auto()  # no recognizable use
+    PLACED = auto()  # under a key for the place of a file, which may also be one on a disk
+    LINKED = auto()  # under a key for a URL
     ASSIGNED = auto()  # to a URL property, or passed to a function that takes a URL
     MODULE = auto()  # imported
     SCRIPTS = auto()  # one of importScripts
     URL = auto()  # new URL("…", import.meta.url)
 
 
-_CONTEXTS = {_Use.WORD: STRING, _Use.ASSIGNED: STRING, _Use.MODULE: IMPORT, _Use.SCRIPTS: IMPORT, _Use.URL: FILE_URL}
+_CONTEXTS = {
+    _Use.WORD: STRING,
+    _Use.PLACED: STRING,
+    _Use.LINKED: STRING,
+    _Use.ASSIGNED: STRING,
+    _Use.MODULE: IMPORT,
+    _Use.SCRIPTS: IMPORT,
+    _Use.URL: FILE_URL,
+}
 
 
-_MAY_BE_PAGES = frozenset((_Use.WORD, _Use.ASSIGNED, _Use.KEY))
+_MAY_BE_PAGES = frozenset((_Use.WORD, _Use.PLACED, _Use.LINKED, _Use.ASSIGNED, _Use.KEY))
 
 
 def _use(text: str, start: int, end: int, listed: int) -> _Use:
@@ -228,21 +255,26 @@ def _use(text: str, start: int, end: int, listed: int) -> _Use:
         if _NEW_URL.search(before):
             if _OF_MODULE.match(after):
                 return _Use.URL
-            return _Use.WORD if _OF_PAGE.match(after) else _Use.PART
+            return _Use.ASSIGNED if _OF_PAGE.match(after) else _Use.PART
     if _IN_PART_BEFORE.search(before) or (_IN_PART_AFTER.match(after) and not _has_open_query(text, end)):
         return _Use.PART
     if last in {"{", ","} and after.lstrip()[:1] == ":":
         return _Use.KEY
     if text[start] == "`" and (last.isalnum() or last in {")", "]", "_", "$"}) and not _KEYWORD.search(before):
         return _Use.PART  # the argument of an unknown tag function
-    return _Use.ASSIGNED if _takes_file(before, text, start) else _Use.WORD
+    return _of_value(before, text, start, end)
 
 
-def _takes_file(before: str, text: str, start: int) -> bool:
-    """Return True if the code *before* the string at *start* takes the URL of a file."""
-    if before.endswith(".get(") and _ASSET.match(text, start):
-        return True
-    return _ASSIGNED.search(before) is not None
+def _of_value(before: str, text: str, start: int, end: int) -> _Use:
+    """Return the use of a string that is a value or an argument, by the code *before* it."""
+    placed = before.endswith(":") and _PLACE.search(before) is not None
+    if placed and _OF_OPTIONS.match(text, end):
+        return _Use.URL
+    if (before.endswith(".get(") and _ASSET.match(text, start)) or _ASSIGNED.search(before):
+        return _Use.ASSIGNED
+    if before.endswith(":") and _LINKED.search(before):
+        return _Use.LINKED
+    return _Use.PLACED if placed else _Use.WORD
 
 
 def _has_open_query(text: str, end: int) -> bool:
@@ -260,7 +292,12 @@ def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
         case _Use.URL:
             return _is_file(value, _BESIDE, relative=True)
         case _Use.ASSIGNED:
-            return _is_file(value, _LOADED, relative=(inline or near) and not value.startswith("@"))
+            known = _is_file(value, _LOADED, relative=(inline or near) and not value.startswith("@"))
+            return known or _is_download(value, near=inline or near)
+        case _Use.LINKED if _is_download(value, near=inline or near):
+            return True
+        case _Use.PLACED if value.startswith((".", "/")) and _is_file(value, _DATA, relative=inline or near):
+            return True
     if _is_file(value, _FILES, relative=False):
         return True
     if _NAME_ONLY.match(value):
@@ -268,6 +305,10 @@ def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
     if "/" in value:
         return (inline or near) and _is_file(value, _FILES - (_NOT_OF_PAGE if inline else _SCRIPTS), relative=True)
     return inline and _is_file(value, _PICTURES, relative=True)
+
+
+def _is_download(value: str, *, near: bool) -> bool:
+    return (near or value.startswith(("/", "http"))) and a_download(value)
 
 
 def _is_file(value: str, endings: frozenset[str], *, relative: bool) -> bool:

@@ -190,6 +190,11 @@ _MAY_BE_KEYED = re.compile(r"[\"']?(?<![\w$./-])(?:u|to|rel_?[uU]rl|(?P<route>pa
 _ROUTE = re.compile(
     r"\s*,\s*[\"']?(?:name|[cC]omponents?|element|children|exact|lazy|loader|loadC\w+|meta|redirect|props|title|can\w+)[\"']?\s*:"
 )
+# A path as key of a router's table: {"/about": [3], "/list": () => import("./list.js"), "/map": {component: m}}
+_ROUTED = re.compile(
+    r":\s*(?:\[-?~?[0-9]{1,4}[\],]|(?:async\s*)?\(\)\s*=>[^{}\"'`]{0,60}import\(|\{\s*[\"']?(?:[cC]omponents?|element|lazy|loader)[\"']?\s*:)"
+)
+_NUMBERED = re.compile(r"[{,]\s*[\"'][0-9]{1,7}[\"']\s*:\Z")  # of a list written as an object: {"0": "/a", "1": "/b"}
 # Beside its path, what a client-side router shows there
 _SHOWS = re.compile(
     r"[^{}:]{0,100}(?::[^{}:,]{0,60},[^{}:]{0,40}){0,2}(?<![\w$.])(?:[cC]omponents?|element|lazy|loadC\w+)[\"']?\s*:"
@@ -204,7 +209,12 @@ REQUESTS = (
 )
 _GOES = re.compile(  # to another page of the application
     r"(?:(?:[rR]outer|[hH]istory|[nN]avigation)\s*\.\s*(?:push|replace|navigate)\s*\(|(?:\A|[^\w$.])navigate(?:To)?\s*\("
+    r"|\(0,\s?[\w$]{1,20}\.(?:navigate(?:To)?|goto|push|redirect)\)\s*\("
     r"|(?:push|replace)State\s*\([^\"'`;]{0,60}(?:\"[^\"]{0,40}\"|'[^']{0,40}'|`[^`]{0,40}`)\s*,)\Z"
+)
+_CLICKED = re.compile(  # what a click hands over is where it leads: onClick: () => (0,a.b)("/about")
+    r"[cC]lick[^;{}]{0,40}=>\s?(?:\(0,[\w$.]{1,30}\)|(?!(?:[\w$]*\.)?(?:add|delete|like|post|put|remove|save|send|track|vote))"
+    r"[\w$.]{1,30}(?:\([\w$.]{1,20}\))?)\(\Z"
 )
 _TAKES_ADDRESS = re.compile(
     rf"(?:{REQUESTS}|\.(?:href|src)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'`](?:href|src)[\"'`]\s*,"
@@ -268,6 +278,8 @@ class ListedPages:
             (self._sure if known and follows != ":" else self._rest)[value] = None
         elif follows != ":" and not is_sent(before, after):
             self._add_address(value, before, after)
+        elif value.startswith("/") and _ROUTED.match(after) and is_path(value):
+            self._paths[value] = self._routes[value] = None
 
     def _add_address(self, value: str, before: str, after: str) -> None:
         """Add a path or URL without an extension, if the code around it shows that it is one."""
@@ -280,7 +292,7 @@ class ListedPages:
         elif value.startswith("http"):
             if not _PREFIX_KEYED.search(before):
                 self.whole[value] = None
-        elif _ADDRESS_KEYED.search(before) or _GOES.search(before):
+        elif _ADDRESS_KEYED.search(before) or _GOES.search(before) or (after[:1] == ")" and _CLICKED.search(before)):
             self._sure[value] = None
         elif _is_route(before, after):
             self._paths[value] = self._routes[value] = None
@@ -354,6 +366,8 @@ def _is_listed(before: str, after: str) -> bool:
     """Return True if a path between *before* and *after* is one of a list, or under a key that often has such paths."""
     if before[-1:] in {"[", ","}:
         return after[:1] in {",", "]"}
+    if _NUMBERED.search(before):
+        return True
     key = _MAY_BE_KEYED.search(before)
     return key is not None and (not key["route"] or _ROUTE.match(after) is not None)
 
