@@ -255,7 +255,7 @@ def _of_languages(body: bytes) -> Iterator[str]:
 
 
 def _of_result(body: bytes, path: str) -> Iterator[str]:
-    """Yield the page that a result of Pagefind stands for: its path begins beside the folder of the search."""
+    """Yield the page that a result of Pagefind leads to: its path begins beside the folder of the search."""
     body, _ = (body, "") if body.startswith(_SIGNATURE) else decoded(body, ["gzip"], MOST_BYTES)
     shown = _RESULT.match(body)
     bundle = _BUNDLE.match(path)
