@@ -92,8 +92,9 @@ SLOPES = 4096  # templates, each with two examples
 MOST_NUMBERS = 8  # of a block that are compared with those of the URL
 _NUMBER = re.compile(rb"[0-9]+")
 OF_THE_ANSWER = frozenset(  # next to these words a number describes the answer, not the page
-    b"generated rendered seconds sec secs ms took queries query memory visitor visitors hits request uptime besucher "
-    b"visites visitas cache cached elapsed load online users session version build".split()
+    "generated rendered seconds sec secs ms msec msecs \N{MICRO SIGN}s \N{GREEK SMALL LETTER MU}s took queries query "
+    "memory visitor visitors hits request uptime besucher visites visitas cache cached elapsed load online users "
+    "session version build".encode().split()
 )
 
 

@@ -50,7 +50,8 @@ _HIDDEN = compiled(
 _ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
 _TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
 _TOKEN_OR_TIME = re.compile(  # of "29ms" and "0.003s", the time that an answer took, the number and the unit
-    rb"[0-9]++(?=(?:ms|secs?)(?![0-9a-z\x80-\xff]))|(?<=[.,])[0-9]++(?=s(?![0-9a-z\x80-\xff]))|[0-9a-z\x80-\xff]++"
+    rb"[0-9]++(?=(?:ms(?:ecs?)?|secs?|\xc2\xb5s|\xce\xbcs)(?![0-9a-z\x80-\xff]))"
+    rb"|(?<=[.,])[0-9]++(?=s(?![0-9a-z\x80-\xff]))|[0-9a-z\x80-\xff]++"
 )
 _DIGITS = re.compile(rb"[0-9]++")
 _DIGIT = re.compile(rb"[0-9]")  # faster to find than several

@@ -61,7 +61,10 @@ def test_data_with_known_words(first: bytes, then: bytes, worth: PageNovelty) ->
     assert novelty.worth("http://host.test/api/x?page=2", "x", then, markup=False) is worth
 
 
-@pytest.mark.parametrize("time", ["%dms", "0.%03ds", "12.%03d ms", "1.%dsec", "0.%03d seconds"])
+@pytest.mark.parametrize(
+    "time",
+    ["%dms", "0.%03ds", "12.%03d ms", "1.%dsec", "0.%03d seconds", "%dmsec", "%d msecs", "%d\xb5s", "%d \u03bcs"],
+)
 def test_the_time_that_an_answer_took_is_no_news(time: str) -> None:
     """Programs write it with or without a space before the unit."""
     novelty = Novelty()
@@ -73,3 +76,14 @@ def test_the_time_that_an_answer_took_is_no_news(time: str) -> None:
     assert worth(1) is PageNovelty.NEW  # it stopped at the text
     worth(2)  # the first time
     assert {worth(number) for number in range(3, 40)} <= {PageNovelty.COPY, PageNovelty.NOTHING}
+
+
+@pytest.mark.parametrize("measured", ["%dmm", "%d kg", "9.%ds", "%dm"])
+def test_what_was_measured_is_news(measured: str) -> None:
+    novelty = Novelty()
+
+    def worth(number: int) -> PageNovelty:
+        rows = "".join(f"<tr><td>Row {row}<td>{measured % (10 * number + row)}" for row in range(8))
+        return novelty.worth(f"http://host.test/of/{number}", "x", f"<h1>Results</h1>{rows}".encode(), markup=True)
+
+    assert {worth(number) for number in range(20, 40)} <= {PageNovelty.NEW, PageNovelty.NUMBERS}
