@@ -88,9 +88,12 @@ def test_an_answer_without_a_usable_status_is_no_good_answer(tmp_path: Path, raw
     said = " ".join(ran.stderr.split())
     assert f"{server.url()} returned no usable status" in said
     assert f"{server.url('/moved')} redirects to {server.url()}: no usable status" in said
-    assert "2 pages: 1 redirect, 1 no usable status archiver urls o --state archived --why" in said
+    assert "2 pages: 1 redirect, 1 no usable status archiver urls o --status 0xx --why" in said
     assert ran.returncode == ExitCode.DONE  # documented: any 3xx is an answer
     assert rows(tmp_path / "o", "SELECT 1 FROM urls WHERE state = 'archived' AND status < 100")
+    chosen = archiver("urls", "o", "--status", "0xx", cwd=tmp_path).stdout
+    assert server.url() in chosen
+    assert server.url("/moved") not in chosen
 
 
 def test_a_seed_that_lets_the_reader_choose_has_not_failed(tmp_path: Path) -> None:
