@@ -14,15 +14,20 @@ import os
 import shutil
 import stat
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
-from archiver.errors import ArchiveError
+from archiver.errors import SHORTAGES, ArchiveError
 
 STEP = 8 << 20  # bytes; a disk with 150 MB/s writes them in a twentieth of a second
+
+PATIENCE = 10.0  # seconds that a thread waits for a free descriptor, …
+PAUSE = 0.05  # … and between its tries
 
 LONGEST_NAME = 240  # bytes of a file's name, with room for `.open`
 
@@ -141,7 +146,7 @@ def open_file(path: Path, mode: str = "rb", buffering: int = -1, *, private: boo
     regular(path)
 
     def opener(name: str, flags: int) -> int:
-        handle = os.open(name, flags | _CAREFULLY, 0o600 if private else 0o666)
+        handle = _open(name, flags | _CAREFULLY, 0o600 if private else 0o666)
         found = os.fstat(handle).st_mode
         if not stat.S_ISREG(found):
             os.close(handle)
@@ -149,6 +154,23 @@ def open_file(path: Path, mode: str = "rb", buffering: int = -1, *, private: boo
         return handle
 
     return cast("BufferedRandom", open(path, mode, buffering, opener=opener))
+
+
+def _open(path: Path | str, flags: int, mode: int = 0o666) -> int:
+    """Open *path* and return its descriptor.
+
+    If the process has none left, threads beside the main one wait for up to `PATIENCE` seconds: the main one runs the
+    requests, whose connections give theirs back.
+    """
+    ends = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.open(path, flags, mode)
+        except OSError as error:
+            waits = error.errno in SHORTAGES and threading.current_thread() is not threading.main_thread()
+            if not waits or time.monotonic() > ends:
+                raise
+        time.sleep(PAUSE)
 
 
 def why_closed(path: Path) -> str:
@@ -219,7 +241,7 @@ def sync_folder(folder: Path) -> None:
     """Make created and renamed files in *folder* survive a power cut. Windows does this by itself."""
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = _open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

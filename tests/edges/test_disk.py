@@ -4,6 +4,8 @@ import errno
 import os
 import re
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -184,3 +186,43 @@ def test_a_line_of_the_log_that_was_cut_off_stays_by_itself(tmp_path: Path) -> N
 def test_an_error_that_has_a_path_of_its_own_names_that(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match=rf"{tmp_path}/other: No such file"), storage(tmp_path / "one"):
         (tmp_path / "other").open("rb")
+
+
+_SHORT_OF_FILES = """
+import os, resource, sys, threading
+from pathlib import Path
+from archiver.errors import ArchiveError
+from archiver.storage import replace_file
+
+def write():
+    try:
+        replace_file(Path(sys.argv[1]), lambda file: file.write(b"whole"))
+    except ArchiveError as error:
+        print(error)
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True:
+        taken.append(os.dup(0))
+except OSError:
+    pass
+write()
+writer = threading.Thread(target=write)
+writer.start()
+writer.join(0.5)
+print("waits" if writer.is_alive() else "gave up")
+for each in taken:
+    os.close(each)
+writer.join()
+"""
+
+
+def test_a_thread_waits_for_a_free_descriptor(tmp_path: Path) -> None:
+    """The main thread does not, because it runs the requests, which give theirs back."""
+    path = tmp_path / "file"
+    said = subprocess.run(
+        [sys.executable, "-c", _SHORT_OF_FILES, str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.splitlines() == [f"{path}: Too many open files", "waits"]
+    assert path.read_bytes() == b"whole"
