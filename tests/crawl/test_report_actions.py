@@ -351,7 +351,6 @@ def test_captures_that_the_archive_has_lost_are_no_complete_crawl(tmp_path: Path
     assert {row[0] for row in rows(tmp_path / "o", "SELECT url FROM urls WHERE state = 'archived'")} >= whole
 
 
-@pytest.mark.skipif(as_anybody() is None, reason="root may read everything")
 @pytest.mark.parametrize("touched", [False, True])
 def test_captures_in_a_file_that_may_not_be_read_are_no_complete_crawl(tmp_path: Path, *, touched: bool) -> None:
     with RawServer(tree(4).routes) as server:
@@ -361,7 +360,7 @@ def test_captures_in_a_file_that_may_not_be_read_are_no_complete_crawl(tmp_path:
         warc.chmod(0)
         if touched:
             os.utime(warc, ns=(was.st_atime_ns, was.st_mtime_ns + 10**9))
-        with running("resume", "o", "-q", cwd=tmp_path, before=as_anybody() or ()) as process:
+        with running("resume", "o", "-q", cwd=tmp_path, before=as_anybody()) as process:
             code, said = ended(process)
         assert code == ExitCode.FAULTS, said
         lost = f"1 WARC file with {captures} captures cannot be read, such as {warc.name}"
@@ -371,6 +370,7 @@ def test_captures_in_a_file_that_may_not_be_read_are_no_complete_crawl(tmp_path:
         assert archiver("resume", "o", "-q", cwd=tmp_path).returncode == ExitCode.DONE
 
 
+# Other systems do not say how much of a file was read, and the result is the same with a second reading.
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts what a process reads")
 def test_a_file_that_recovery_has_read_is_not_read_again(tmp_path: Path) -> None:
     random = ok(os.urandom(4 << 20), "application/octet-stream")
