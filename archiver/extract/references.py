@@ -310,6 +310,9 @@ _DOWNLOAD = compiled(  # a relative one needs a folder, whose name is not that o
     rf"(?=[^/]{{1,200}}\.(?P<ending>[a-z][a-z0-9]{{0,7}}|7z)(?:[?#]|\Z)){_SEGMENT}(?:\?[^\s\"'<>{{}}\\]{{1,500}}+)?(?:#\S{{0,200}}+)?",
     re.IGNORECASE,
 )
+URL_KEY = (  # names of values that hold a URL: url, og_url, downloadLink
+    r"(?:(?:\w{0,30}_)?(?:url|uri|href|link|download|pdf)|\w{0,30}(?:Ur[li]|UR[LI]|Href|Link|Download|Pdf|PDF))"
+)
 _NO_DOWNLOADS = url.PAGE_ENDINGS | frozenset(("cjs", "css", "git", "js", "map", "mjs"))
 _NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
 _PATH_OR_EXTENSION = re.compile(r"/|\.[a-zA-Z]\w")

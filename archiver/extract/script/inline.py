@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from archiver.config.expressions import compiled
 from archiver.extract.html.tables import ITEM_FILES, ITEM_PAGES
-from archiver.extract.references import a_download, a_file, like_a_url, surely_a_url
+from archiver.extract.references import URL_KEY, a_download, a_file, like_a_url, surely_a_url
 from archiver.extract.script import generators, javascript, strings
 from archiver.model import Hop
 
@@ -274,9 +274,7 @@ _OF_FILE = re.compile(
 )
 
 
-_OF_URL = re.compile(
-    r"(?:\w{0,30}_)?(?:url|uri|href|link|download|pdf)|\w{0,30}(?:Ur[li]|UR[LI]|Href|Link|Download|Pdf|PDF)"
-)
+_OF_URL = re.compile(URL_KEY)
 
 
 def settings_files(text: str) -> Iterator[tuple[str, Hop]]:

@@ -14,7 +14,7 @@ from functools import partial
 
 from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
-from archiver.extract.references import FILES, WHOLE_URL, a_download
+from archiver.extract.references import FILES, URL_KEY, WHOLE_URL, a_download
 from archiver.extract.script import bundles, composed, folders, loader_paths, strings
 from archiver.extract.script.strings import ListedPages
 from archiver.url import PAGE_ENDINGS
@@ -75,10 +75,7 @@ _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*
 _OF_OPTIONS = compiled(r"[^{}()]{0,200}\}\s*+,\s*+import\.meta\.url\s*[,)]")  # load({path: "a.txt"}, import.meta.url)
 _PLACE = re.compile(r"(?:\A|[^\w$.])[\"']?(?:path|file|url|href|src)[\"']?\s*:\Z")
 _DOWNLOAD = re.compile(r"[\"'`][^\"'`]{0,500}/[^\"'`/]{0,200}\.(?:[a-zA-Z]\w{0,7}|7z)[\"'`?#]")
-_LINKED = re.compile(
-    r"(?:\A|[^\w$.])[\"']?(?:(?:\w{0,30}_)?(?:url|uri|href|link|download|pdf)|\w{0,30}(?:Ur[li]|UR[LI]|Href|Link|Download|Pdf|PDF))"
-    r"[\"']?\s*:\Z"
-)
+_LINKED = re.compile(rf"(?:\A|[^\w$.])[\"']?{URL_KEY}[\"']?\s*:\Z")
 _ASSIGNED = re.compile(
     r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'`](?:src|href|poster)[\"'`]\s*,"
     r"|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio|Request))\s*\("
