@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from archiver.collection.index_search import GROWING, find_line, first_line
 from archiver.model import Capture, Resource
-from archiver.storage import OPEN, replace_file, storage
+from archiver.storage import OPEN, open_file, replace_file, storage
 from archiver.warc import cdx, cdxj
 
 COPY_SIZE = 1 << 20  # bytes copied at once
@@ -250,7 +250,7 @@ def _merge(paths: Sequence[Path], target: Path, *, final: bool) -> None:
 def _write(paths: Sequence[Path], target: Path, *, final: bool) -> None:
     def fill(file: BinaryIO) -> None:
         with ExitStack() as stack:
-            files = {path: stack.enter_context(path.open("rb")) for path in paths}
+            files = {path: stack.enter_context(open_file(path)) for path in paths}
             whole = None if final or not _is_large(target, paths) else files.pop(target)
             lines = _once(heapq.merge(*files.values()), final=final)
             if whole is None:
