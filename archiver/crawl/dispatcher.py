@@ -21,10 +21,10 @@ from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
 from archiver.model import Claim, Event, Robots, Settlement
 from archiver.policy.leased_host import LeasedHost, RobotsAnswer
+from archiver.policy.patterns.tallies import MOST_PATTERNS
 from archiver.policy.quotas import HeldBack, Quotas
 from archiver.policy.robots import NO_RULES, Rules, product_token
 from archiver.policy.schedule import Schedule
-from archiver.policy.traps import MOST_PATTERNS
 
 HOSTS_AT_ONCE = 256  # leased, or filled, in one look at the frontier
 MAX_HOSTS = 12_000  # leased at the same time

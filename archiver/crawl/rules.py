@@ -45,10 +45,11 @@ from archiver.model import Cookie, PatternTally
 from archiver.policy import cookie_files
 from archiver.policy.domains import public_suffix, registered_domains, scope_for
 from archiver.policy.limits import GlobalLimits, GroupLimits
+from archiver.policy.patterns.tallies import MOST_PATTERNS
 from archiver.policy.recrawl import SitemapDates
 from archiver.policy.schedule import Schedule
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
-from archiver.policy.traps import MOST_PATTERNS, Traps
+from archiver.policy.traps import Traps
 from archiver.storage import open_file, replace_file
 
 
@@ -148,6 +149,8 @@ async def learned_rules(
     rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS), secrets, hooks)
     if settings.scope.redirects == "seeds":
         rules.scope.add_moved_seeds(await frontier.seed_redirects())
+    if rules.traps is not None and (sites := rules.traps.suspicious_sites()):
+        rules.traps.recall(await frontier.latest_links(sites))
     return rules
 
 

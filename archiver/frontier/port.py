@@ -277,8 +277,8 @@ class Frontier(Protocol):
         Returns the number of seconds by which the latest answer lies in the future.
         """
 
-    async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
-        """Queue robots.txt of *hosts* before everything else, also if it was fetched before, and return the hosts.
+    async def ask_robots_of(self, wanted: Collection[int]) -> list[HostRow]:
+        """Queue robots.txt of the *wanted* hosts before everything else, even if fetched before; return the hosts.
 
         Known rules apply until the new answer is stored. If robots.txt was unreachable, nothing may be fetched until
         then. All in one transaction.
@@ -319,10 +319,7 @@ class Frontier(Protocol):
         """Queue an archived *page* of *host* again, or another; return its row and status, or None."""
 
     async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
-        """Pause *host* for this run, because it blocks us *since* then; 0: it does not block us any more.
-
-        *asked* is the result of `ask_again`.
-        """
+        """Pause *host* for this run, which blocks us *since* then; 0: no longer. *asked*: from `ask_again`."""
 
     async def record_visits(self, visits: Sequence[Claim]) -> list[Claim]:
         """Add rows for those URLs of *visits* that have none, and return the claims with their rows."""
@@ -371,6 +368,9 @@ class Frontier(Protocol):
 
     async def tallies_of(self, host: str) -> list[PatternTally]:
         """Return the tallies of at most a thousand URL patterns of *host* (scheme and authority)."""
+
+    async def latest_links(self, sites: Collection[str]) -> list[tuple[str, str]]:
+        """Return the latest links that were queued within *sites* (scheme and authority), each as (page, target)."""
 
     async def seed_redirects(self) -> list[tuple[str, str]]:
         """Return (target, seed) for the redirects of seeds."""

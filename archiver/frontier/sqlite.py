@@ -21,9 +21,7 @@ from archiver.frontier import (
 )
 from archiver.frontier.connection import Connection
 from archiver.frontier.connections import Act, Database, ViewRows, execute
-from archiver.frontier.hosts import queue_robots
 from archiver.frontier.links import Found, RecentLinks, Revision
-from archiver.frontier.machines import Losses
 from archiver.frontier.orders.stored import StoredOrders
 from archiver.frontier.port import (
     NO_THROTTLES,
@@ -88,7 +86,7 @@ class SqliteFrontier(ViewRows, StoredOrders):
             count += released
         return count
 
-    async def forget(self, machine: str, files: Sequence[str]) -> Losses:
+    async def forget(self, machine: str, files: Sequence[str]) -> machines.Losses:
         """Write *machine* off with its lost *files*; return what was in them, which is due again."""
         return await self._write(self._rewrite, machines.forget, machine, files)
 
@@ -202,9 +200,9 @@ class SqliteFrontier(ViewRows, StoredOrders):
         """Correct all waits if the clock, which says *now*, was set back; return by how many seconds."""
         return await self._write(hosts.correct_waits, now, longest)
 
-    async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
-        """Queue robots.txt of *hosts* before everything else, also if it was fetched before; return the hosts."""
-        rows, new = await self._write(queue_robots, hosts)
+    async def ask_robots_of(self, wanted: Collection[int]) -> list[HostRow]:
+        """Queue robots.txt of the *wanted* hosts before everything else, even if fetched before; return the hosts."""
+        rows, new = await self._write(hosts.queue_robots, wanted)
         self._robots_queued += new
         return rows
 
@@ -357,6 +355,10 @@ class SqliteFrontier(ViewRows, StoredOrders):
     async def tallies_of(self, host: str) -> list[PatternTally]:
         """Return the tallies of at most a thousand URL patterns of *host* (scheme and authority)."""
         return settle.pattern_tallies(await self._rows(retry.OF_HOST, (f"{host}/", f"{host}0")))  # 0 follows /
+
+    async def latest_links(self, sites: Collection[str]) -> list[tuple[str, str]]:
+        """Return the latest links that were queued within *sites* (scheme and authority), each as (page, target)."""
+        return await self._read(url_lookup.latest_links, sites)
 
     async def seed_redirects(self) -> list[tuple[str, str]]:
         """Return (target, seed) for the redirects of seeds."""

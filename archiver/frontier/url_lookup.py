@@ -5,7 +5,7 @@ reader at the other end of a pipe does not hold up a running crawl.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,6 +217,15 @@ FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS origin ON origi
 WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
 """  # where redirects of seeds led, and which seeds
 
+LINKS_SEARCHED = 1 << 21  # rows, so that a large frontier takes no longer than a second or two
+LINKS_RECALLED = 1 << 17  # 40 MB while they are read
+LATEST_LINKS = """
+SELECT via.url, urls.url FROM urls JOIN urls AS via ON via.id = urls.via
+WHERE urls.hop = 'L' AND urls.host IN (SELECT id FROM hosts WHERE key IN (SELECT value FROM json_each(?)))
+    AND urls.id > (SELECT max(id) FROM urls) - ?
+ORDER BY urls.id DESC LIMIT ?
+"""
+
 
 def moved(db: Reader) -> list[tuple[str, str]]:
     """Return the places to which redirects of seeds led, each with its seed."""
@@ -226,6 +235,12 @@ def moved(db: Reader) -> list[tuple[str, str]]:
 def learned(db: Reader, most: int) -> list[PatternTally]:
     """Return the tallies of at most *most* URL patterns."""
     return settle.pattern_tallies(db.execute(settle.NEWEST, (most,)))
+
+
+def latest_links(db: Reader, sites: Collection[str]) -> list[tuple[str, str]]:
+    """Return the latest links that were queued within *sites* (scheme and authority), each as (page, target)."""
+    rows = db.execute(LATEST_LINKS, (json.dumps(sorted(sites)), LINKS_SEARCHED, LINKS_RECALLED))
+    return [(page, target) for page, target in rows]
 
 
 def keys(db: Reader, wanted: str) -> list[str]:

@@ -9,7 +9,7 @@ Invariant: what is forgotten counts as new.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from archiver.model import PatternTally
 from archiver.policy.url_forms import ids_in, variant
@@ -18,6 +18,8 @@ KNOWN = 1 << 16  # ids: half a megabyte
 PROVEN = 8  # fruitful pages of a pattern; from then on we suspect it only if a third of its pages are barren
 MOST_PAGES = 2000  # remembered with the tally that they counted for
 MOST_IDS = 8  # of a URL, which are compared
+
+TallyOf = Callable[[str], PatternTally | None]  # of a pattern
 
 
 def brings(tally: PatternTally | None) -> bool:
@@ -59,12 +61,12 @@ class ContentIds:
             if len(self._counted) > MOST_PAGES:
                 self._counted.pop(next(iter(self._counted)))
 
-    def tally_of(self, address: str, shape: str, end: str, tallies: Mapping[str, PatternTally]) -> str:
+    def tally_of(self, address: str, shape: str, end: str, tally: TallyOf) -> str:
         """Return the name of the tally for *address*, a variant of the pattern *shape*; such names have this *end*."""
         if address in self._counted:
             return self._counted[address]
         names = [f"{shape}{kind}{end}" for kind in self._kinds(address, shape)]
-        return next((name for name in names if brings(tallies.get(name))), names[0])
+        return next((name for name in names if brings(tally(name))), names[0])
 
     def _kinds(self, address: str, shape: str) -> Iterator[str]:
         """Yield which of the ids in *address* are known, such as `#1#3`; "" for none.

@@ -27,10 +27,11 @@ from archiver import url
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy.content_ids import PROVEN, ContentIds, brings, may_bring
-from archiver.policy.dead_ends import HOPELESS, LEVELS, MISSING, FormPages, Mazes, is_in_vain, lateness
+from archiver.policy.dead_ends import HOPELESS, LEVELS, MISSING, FormPages, Mazes, is_in_vain
 from archiver.policy.novelty import Novelty, PageNovelty
 from archiver.policy.patterns.leaves import LAST, LONG_LIST, Leaves
 from archiver.policy.patterns.redirects import Pageless, Redirects
+from archiver.policy.patterns.tallies import SITE, PatternTallies
 from archiver.policy.unlisted import UnlistedPages
 from archiver.policy.url_forms import (
     VARIANT,
@@ -48,8 +49,6 @@ from archiver.policy.url_forms import (
 
 _OF_URLS = ("max-repeats", "max-segments", "max-url-length", "max-years-ahead")
 RULES = (*_OF_URLS, "trap-budget", "pattern-budget", "directory-budget", "traps")  # the beginning of each rule
-SITE = "site "  # begins the tally name of a whole site
-MOST_PATTERNS = 20_000  # in memory, and restored by a later run; the least recently seen is forgotten
 POOR = 1 << 16  # barren pages: half a megabyte; a power of two, like …
 KNOWN = 1 << 18  # … pages that were linked to: two megabytes
 VARIANTS = 1 << 16  # URLs without their ids, each with its first variant: a megabyte
@@ -91,11 +90,9 @@ class Traps:
     def __init__(self, settings: TrapSettings, known: Iterable[PatternTally] = ()) -> None:
         self._settings = settings
         self._on = settings.traps == "on"
-        self._tallies: dict[str, PatternTally] = {}
-        self._levels: dict[str, int] = {}  # of patterns and families that are suspicious
+        self._tallies = PatternTallies()
         self._mazes = Mazes()
         self._leaves = Leaves()
-        self._led: Counter[str] = Counter()  # pages, by pattern and family, that brought only links to others
         self._unlisted = UnlistedPages()
         self._ids = ContentIds(VARIANTS if self._on else 1)
         self._novelty = Novelty(self._leaves.variety) if self._on else None
@@ -104,8 +101,7 @@ class Traps:
         self._tries: Counter[str] = Counter()  # of each site, in vain
         self._poor = array("q", bytes(8 * (POOR if self._on else 1)))
         self._known = array("q", bytes(8 * (KNOWN if self._on else 1)))
-        for tally in known if self._on else ():
-            self._keep(tally)
+        self.learn(known)
 
     def take(self, settings: TrapSettings) -> None:
         """Use the numbers in *settings* from now on."""
@@ -113,17 +109,28 @@ class Traps:
 
     def learn(self, known: Iterable[PatternTally]) -> None:
         """Take from *known* the barren pages that a person now allows per pattern, and counts that are higher."""
-        for tally in known if self._on else ():
-            mine = self._tallies.get(tally.pattern)
-            if mine is None or tally.visits > mine.visits:
-                self._keep(tally)
-            else:
-                self._keep(mine._replace(released=tally.released))
+        if self._on:
+            ours = [tally for tally in known if not self._leaves.restore(tally)]
+            self._tallies.learn(ours, self._settings.barren_pages)
+
+    def suspicious_sites(self) -> set[str]:
+        """Return the origins with a suspicious pattern, of which `recall` wants to know the links."""
+        return self._tallies.suspicious_sites()
+
+    def recall(self, links: Iterable[tuple[str, str]]) -> None:
+        """Take in the *links* that earlier runs queued, each as the URLs of the page and of the target."""
+        named: dict[str, list[str]] = {}
+        for page, target in links:
+            named.setdefault(page, []).append(target)
+        for page, targets in named.items():
+            self.met((page, *targets))
+            if len(targets) >= A_LIST:
+                self._leaves.listed(page, targets)
 
     @property
     def calm(self) -> bool:
         """True if nothing is suspicious. Then, of the URLs that were taken before, only variants can matter."""
-        return not (self._levels or self._has_budgets or self._forms.any_spent or self._pageless.any_late)
+        return not (self._tallies.any_late or self._has_budgets or self._forms.any_spent or self._pageless.any_late)
 
     @property
     def _has_budgets(self) -> bool:
@@ -196,7 +203,7 @@ class Traps:
             self._forms.saw(page.url, page.via, page.text, None if leads_on else worth)
         if leads_on:
             worth = PageNovelty.NEW
-            self._led.update((shape, family))
+            self._tallies.led((shape, family))
         if worth is PageNovelty.NEW and self._mazes.saw(page.url, page.leads, new, page.via):
             worth = PageNovelty.NOTHING
         if worth is PageNovelty.COPY and (same or not self._is_single(page.url, shape)):
@@ -205,11 +212,13 @@ class Traps:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
         is_barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
         self._leaves.saw(page.url, new, names, barren=is_barren)
+        suspicious = self._tallies.level(shape) or self._tallies.level(family)
+        counts = self._leaves.tallies(names) if suspicious else ()
         by_file = worth is PageNovelty.NEW and is_entry(page.url, page.via) and self.is_poor(page.via)
         forgiven = self._forgive(page.via) if by_file else ()
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()
-        ends = self._leaves.has(page.url, page.via, names, proven=True) and self._levels.get(on, 0) < LONG_LIST
-        return (*forgiven, *listed, *self._count(page.url, names, worth, ends=ends))
+        ends = self._leaves.has(page.url, page.via, names, proven=True) and self._tallies.level(on) < LONG_LIST
+        return (*counts, *forgiven, *listed, *self._count(page.url, names, worth, ends=ends))
 
     def missed(self, address: str, status: int, target: str = "") -> None:
         """Count an error, or a redirect to *target*. It speaks against its pattern as long as that has no pages."""
@@ -238,10 +247,10 @@ class Traps:
             return over
         if self._settings.trap_budget and (form := self._forms.spent(address, tally) or self._pageless.to_forms(shape)):
             return self._held(form, form, tally, FORMS)
-        if brings(tally) or (is_entry(address, via) and not (level or rule or shape in self._levels)):
+        if brings(tally) or (is_entry(address, via) and not (level or rule or self._tallies.level(shape))):
             return FREE
         whole = list_of(address, via)
-        level = max(level, self._levels.get(shape, 0), self._of_family(names, tally, whole))
+        level = max(level, self._tallies.level(shape), self._of_family(names, tally, whole))
         if not level and not whole and self.is_poor(via):
             level = 1
         spent = level > 0 and self._is_spent(address, shape, odd=bool(rule))
@@ -260,13 +269,13 @@ class Traps:
 
     def _of_family(self, names: UrlShape, tally: PatternTally | None, whole: str) -> int:
         """Return how late a page goes for its family; a page of the list *whole* goes as that does."""
-        level = self._levels.get(names.family, 0)
+        level = self._tallies.level(names.family)
         if tally is not None and (tally.visits >= PROVEN or (tally.fruitful > 1 and may_bring(tally))):
             level = min(level, 1)  # the pattern speaks for itself
         if not level or not whole or names.family.endswith(VARIANT):
             return level
         of_list = likeness(whole)
-        return min(level, max(self._levels.get(of_list.pattern, 0), self._levels.get(of_list.family, 0)))
+        return min(level, max(self._tallies.level(of_list.pattern), self._tallies.level(of_list.family)))
 
     def _held(self, shape: str, family: str, tally: PatternTally | None, rule: str) -> Suspicion:
         """Return the suspicion that holds a URL after the site's budget is spent, unless the pattern was released."""
@@ -305,7 +314,7 @@ class Traps:
         found = likeness(address)
         if not (self._ids.is_variant(address) if varies is None else varies):
             return found
-        name = self._ids.tally_of(address, found.pattern, VARIANT, self._tallies)
+        name = self._ids.tally_of(address, found.pattern, VARIANT, self._tallies.get)
         return UrlShape(name, found.family + VARIANT)
 
     def _leads_on(self, shape: str, kin: str, new: Iterable[str]) -> bool:
@@ -314,18 +323,11 @@ class Traps:
             pattern, family = likeness(lead)
             if page_of(pattern) == page_of(shape) or is_session(lead):
                 continue
-            if not self._has_brought(pattern, "" if family == kin else family):
+            if not self._tallies.has_brought(pattern, "" if family == kin else family):
                 continue
             if "?" not in lead or not self._is_known(page_of(lead)):  # a known page with another query is not new
                 return True
         return False
-
-    def _has_brought(self, pattern: str, family: str) -> bool:
-        """Return True if most pages of *pattern*, or else of *family*, brought something. Links alone do not count."""
-        tally = self._tallies.get(pattern)
-        if tally is None or not tally.visits:
-            tally = self._tallies.get(family)
-        return tally is not None and tally.fruitful - self._led[tally.pattern] > tally.barren + self._led[tally.pattern]
 
     def _listed(self, shape: str, new: Iterable[str]) -> Tallies:
         """Let a page answer for its *new* links if many have one other pattern. Return the changed tallies."""
@@ -338,7 +340,7 @@ class Traps:
         for pattern, number in found.items():
             tally = self._tallies.get(pattern) or PatternTally(pattern, 0, 0, 0)
             if number >= A_LIST and not is_in_vain(tally):
-                changed.append(self._keep(tally._replace(listed=tally.listed + number)))
+                changed.append(self._kept(tally._replace(listed=tally.listed + number)))
         return tuple(changed)
 
     def _count(self, address: str, names: UrlShape, worth: PageNovelty, *, ends: bool = False) -> Tallies:
@@ -361,10 +363,10 @@ class Traps:
                 streak=known.streak + costs if barren else 0,
                 barren=known.barren + costs,
             )
-            changed.append(self._keep(counted))
+            changed.append(self._kept(counted))
         if (directory := directory_of(family)) != family:
             known = self._tallies.get(directory) or PatternTally(directory, 0, 0, 0)
-            changed.append(self._keep(known._replace(visits=known.visits + 1)))
+            changed.append(self._kept(known._replace(visits=known.visits + 1)))
         return tuple(changed)
 
     def _forgive(self, address: str) -> Tallies:
@@ -374,23 +376,10 @@ class Traps:
         shape, family = self._names(address)
         known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
         return tuple(
-            self._keep(tally._replace(fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
+            self._kept(tally._replace(fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
             for tally in known
             if tally is not None
         )
 
-    def _keep(self, tally: PatternTally) -> PatternTally:
-        name = tally.pattern
-        self._tallies.pop(name, None)
-        self._tallies[name] = tally
-        if len(self._tallies) > MOST_PATTERNS:
-            gone = next(iter(self._tallies))
-            self._levels.pop(gone, None)
-            self._led.pop(gone, None)
-            del self._tallies[gone]
-        late = 0 if name.startswith(SITE) else lateness(tally, self._settings.barren_pages)
-        if late:
-            self._levels[name] = late
-        else:
-            self._levels.pop(name, None)
-        return tally
+    def _kept(self, tally: PatternTally) -> PatternTally:
+        return self._tallies.keep(tally, self._settings.barren_pages)

@@ -12,6 +12,7 @@ from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy import dead_ends, traps, url_forms
 from archiver.policy.novelty import OFTEN, READ, Novelty, PageNovelty
+from archiver.policy.patterns import tallies
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 from archiver.policy.url_forms import family, pattern, variant
 
@@ -441,7 +442,7 @@ def test_memory_of_dead_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traps, "MOST_PATTERNS", 50)
+    monkeypatch.setattr(tallies, "MOST_PATTERNS", 50)
     watch = Traps(TrapSettings(barren_pages=1))
     for number in range(500):
         watch.saw(
@@ -450,7 +451,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         )
     assert len(watch._tallies) <= 50
-    assert len(watch._levels) <= 50
+    assert len(watch._tallies._levels) <= 50
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def explained(crawl: NamedCrawl, url: str) -> Explanation:
 def explanation(db: Reader, address: str, settings: Settings, now: float, *, running: bool) -> Explanation:
     """Return what the crawl behind *db* knows about *address*, which has the spelling of the crawl."""
     from archiver.cli.explain.rules import LearnedState, RuleJudge
-    from archiver.policy.traps import MOST_PATTERNS
+    from archiver.policy.patterns.tallies import MOST_PATTERNS
 
     moved = url_lookup.moved(db) if settings.scope.redirects == "seeds" else ()
     judge = RuleJudge(settings, LearnedState(moved, url_lookup.learned(db, MOST_PATTERNS)), now)

@@ -6,13 +6,17 @@ query they may be forms or views of other pages, so they must differ from each o
 
 The words of a thesaurus name each other. The more of them are fetched, the fewer of their links are new: on average
 less than one a page, or ever fewer. Each page of a trap names at least one.
+
+A resumed crawl goes on with these counts: those of suspicious patterns are saved beside the tallies, under names of
+their own. Which pages are lists follows from the links that the crawl has queued.
 Invariant: what is forgotten is requested once more.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from archiver.model import PatternTally
 from archiver.policy.dead_ends import HOPELESS, LEVELS, MOST_PLACES
 from archiver.policy.patterns.variety import Variety
 from archiver.policy.url_forms import VARIANT, UrlShape, likeness, page_of
@@ -25,6 +29,9 @@ FALLING = 0.6  # new URLs that a page names of late, against the pages before: a
 LATELY = 64  # pages that "of late" is about, …
 BEFORE = 512  # … and those that they are compared with
 ENOUGH = 128  # pages with new URLs after which we trust these numbers
+THOUSANDTHS = 1000  # averages are saved as whole numbers
+ENDINGS = "endings "  # begins the saved name of a pattern's barren pages that lead on, and of those that do not
+DISCOVERIES = "discoveries "  # begins the saved name of how many new URLs the pages of a pattern name
 LAST = len(LEVELS) + 2  # level: after the latest lists, also if these are unlisted
 
 
@@ -68,14 +75,43 @@ class Leaves:
                 counts[name] += 1
             if name in self._discoveries or (barren and len(self._discoveries) < MOST_PLACES):
                 self._discoveries.setdefault(name, _Discovery()).count(len(new))
-        if len(new) < A_LIST:
-            return
+        if len(new) >= A_LIST:
+            self.listed(address, new)
+
+    def listed(self, address: str, new: Sequence[str]) -> None:
+        """Remember what the page at *address* is a list of. It names *new* pages, at least five."""
         own = likeness(address).pattern
         named = Counter(shape.family for shape in map(likeness, new) if shape.pattern != own)
         named.update(_by_query(lead) for lead in new if "?" in lead and page_of(likeness(lead).pattern) != page_of(own))
         for name, number in named.items():
             if number >= A_LIST and len(self._lists) < MOST_PLACES:
                 self._lists.add((address, name))
+
+    def tallies(self, names: UrlShape) -> Iterator[PatternTally]:
+        """Yield the counts for *names*, to save them. `restore` takes them back."""
+        for name in dict.fromkeys(names):
+            leads_on, end = self._lead_on[name], self._end[name]
+            yield PatternTally(ENDINGS + name, leads_on + end, leads_on, int(self.variety.differs(name)), end)
+            if (found := self._discoveries.get(name)) is not None:
+                lately, before = (round(THOUSANDTHS * average) for average in (found.lately, found.before))
+                yield PatternTally(DISCOVERIES + name, found.pages, found.leading, lately, before)
+
+    def restore(self, tally: PatternTally) -> bool:
+        """Take back the counts in *tally*, unless ours are higher. Return False if it has no counts of this kind."""
+        kind, space, name = tally.pattern.partition(" ")
+        if kind + space == DISCOVERIES:
+            mine = self._discoveries.get(name)
+            if tally.visits > mine.pages if mine is not None else len(self._discoveries) < MOST_PLACES:
+                lately, before = tally.streak / THOUSANDTHS, tally.barren / THOUSANDTHS
+                self._discoveries[name] = _Discovery(tally.visits, tally.fruitful, lately, before)
+            return True
+        if kind + space != ENDINGS:
+            return False
+        if tally.visits > self._lead_on[name] + self._end[name] and len(self._end) < MOST_PLACES:
+            self._lead_on[name], self._end[name] = tally.fruitful, tally.barren
+            if tally.streak:
+                self.variety.restore(name)
+        return True
 
     def hold(self, address: str) -> None:
         """Remember that URLs such as *address* are held, so the pages that they name are no longer known."""

@@ -7,14 +7,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 
 from archiver import url
-from archiver.model import PatternTally
+from archiver.policy.content_ids import TallyOf
 from archiver.policy.dead_ends import HOPELESS, MOST_PLACES, RETURNS, FormPages, MissingPages, lateness
 from archiver.policy.url_forms import likeness, spelling
 
 AFTER_TARGET = 2  # levels; an unlisted page goes one level later
 MOST_TARGETS = 4  # patterns of the new pages to which the redirects of one pattern lead; more are as good as real ones
 
-TallyOf = Callable[[str], PatternTally | None]  # of a pattern
 
 _NONE = Counter[str]()
 

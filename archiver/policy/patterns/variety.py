@@ -45,6 +45,13 @@ class Variety:
         pages = self._pages.get(shape)
         return pages is not None and len(pages.shown) >= ENOUGH and pages.repeats * MOST_REPEATS <= pages.number
 
+    def restore(self, shape: str) -> None:
+        """Remember that an earlier run saw that the barren pages of the pattern *shape* differ."""
+        if len(self._pages) < MOST_PATTERNS:
+            pages = self._pages.setdefault(shape, _Pages())
+            pages.shown.update((number, frozenset[str]()) for number in range(ENOUGH))
+            pages.number = max(pages.number, ENOUGH)
+
     def brought(self, shape: str, text: object) -> None:
         """Remember that a page of the pattern *shape* was the first of its site to show *text*."""
         if "?" in shape:
