@@ -14,7 +14,7 @@ from archiver.crawl.recovery import rebuild
 from archiver.frontier.retry import HeldPattern, held_patterns
 from archiver.model import ExitCode
 from archiver.tools.verify.collection import verify
-from fixtures import endless_sites, near_copies, site_of_traps, trap_lookalikes
+from fixtures import endless_sites, near_copies, scarce_sites, site_of_traps, trap_lookalikes
 from fixtures.archives import rows
 from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
@@ -174,6 +174,19 @@ def test_near_copies_that_a_list_names(tmp_path: Path) -> None:
         code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=100, max_urls=300).code
         assert code is ExitCode.LIMIT
         code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=100, resume=True).code
+        assert code is ExitCode.DONE
+        asked = server.log.targets()
+    assert family.real <= set(asked)
+    assert _held(tmp_path) == {}
+
+
+def test_words_that_name_each_other(tmp_path: Path) -> None:
+    """They name ever fewer new words, so all of them are fetched, also by a later run."""
+    family = trap_lookalikes.family("thesaurus", scarce_sites.thesaurus(1800))
+    with _served(family.site) as server:
+        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=800, max_urls=900).code
+        assert code is ExitCode.LIMIT
+        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=800, resume=True).code
         assert code is ExitCode.DONE
         asked = server.log.targets()
     assert family.real <= set(asked)

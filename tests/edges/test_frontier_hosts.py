@@ -6,13 +6,32 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import hosts, totals
-from archiver.model import Event, Settlement
+from archiver.model import Event, Hop, NewUrl, Settlement
 from archiver.policy.limits import UNTAUGHT, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 from fixtures.archives import rows, states
 from fixtures.queued_urls import SEEDS, two_hosts, waiting
 
 THROTTLE = ThrottleState(1.5, 2.0, 3.5, "503")
+
+
+def test_the_latest_links_of_a_host_are_found_by_page(crawl_folder: Path) -> None:
+    def named(*ways: tuple[str, Hop]) -> list[NewUrl]:
+        return [NewUrl(f"http://{name}", hop, hop.value, 1, 0, 2) for name, hop in ways]
+
+    async def run() -> None:
+        async with two_hosts(crawl_folder) as frontier:
+            page, other = (await waiting(frontier, [SEEDS[0], SEEDS[5]])).values()
+            here = named(("h0.example/a", Hop.LINK), ("h0.example/b.png", Hop.REQUISITE), ("h0.example/c", Hop.LINK))
+            await frontier.settle([Settlement(page, Event.CAPTURE, found=here)], ())
+            there = named(("h0.example/d", Hop.LINK), ("h1.example/e", Hop.LINK))
+            await frontier.settle([Settlement(other, Event.CAPTURE, found=there)], ())
+            expected = [(SEEDS[5], "http://h0.example/d"), *((SEEDS[0], f"http://h0.example/{name}") for name in "ca")]
+            assert await frontier.latest_links({"http://h0.example"}) == expected
+            assert await frontier.latest_links({"http://h1.example"}) == [(SEEDS[5], "http://h1.example/e")]
+            assert await frontier.latest_links({"http://unknown.example"}) == []
+
+    asyncio.run(run())
 
 
 def test_lessons_come_with_the_lease(crawl_folder: Path) -> None:

@@ -75,15 +75,6 @@ def test_near_copies_are_fetched_whole_although_the_crawl_stops(name: str, stops
     assert family.real <= set(simulation.asked)
 
 
-@pytest.mark.parametrize("view", near_copies.VIEWS)
-def test_views_that_repeat_listed_pages_cost_the_budget_although_the_crawl_stops(view: str) -> None:
-    simulation = Simulation(near_copies.forum(view))
-    for stop in (500, 1000, 1500, 20_000):
-        simulation.run(stop)
-    assert {f"/topic/{number}" for number in range(1, 300)} <= set(simulation.asked)
-    assert sum(target.startswith("/view?") for target in simulation.asked) < MOST
-
-
 def test_memory_of_variety_is_bounded() -> None:
     watch = variety.Variety()
     for number in range(3 * variety.MOST_PATTERNS):
