@@ -16,8 +16,8 @@ THROTTLE = ThrottleState(1.5, 2.0, 3.5, "503")
 
 
 def test_the_latest_links_of_a_host_are_found_by_page(crawl_folder: Path) -> None:
-    def named(*ways: tuple[str, Hop]) -> list[NewUrl]:
-        return [NewUrl(f"http://{name}", hop, hop.value, 1, 0, 2) for name, hop in ways]
+    def named(*ways: tuple[str, Hop]) -> tuple[NewUrl, ...]:
+        return tuple(NewUrl(f"http://{name}", hop, hop.value, 1, 0, 2) for name, hop in ways)
 
     async def run() -> None:
         async with two_hosts(crawl_folder) as frontier:
