@@ -13,7 +13,7 @@ from archiver.config.settings import SettingsByHost
 from archiver.crawl.host_health import BlockedHosts, HostHealth, report_wait
 from archiver.crawl.leases import Leases
 from archiver.crawl.login.logins import Logins
-from archiver.crawl.rules import CurrentRules, GroupsOfHosts
+from archiver.crawl.rules import CurrentRules, GroupsOfHosts, learn_about
 from archiver.crawl.visit import ROBOTS_EXCLUDED, Visited, refusal
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import is_robots
@@ -254,7 +254,7 @@ class Dispatcher:
             self._blocked.recall(row)
         await self._restore_cookies(rows)
         for row in rows if self.shares else ():  # other crawlers may have visited it meanwhile
-            self._rules.visit_rules.learn(await self._frontier.tallies_of(row.key))
+            await learn_about(row.key, self._rules.visit_rules, self._frontier)
         await self._logins.leased(rows)
         for row in await self._fresh([row for row in rows if self._robots.asks(row.key)], now):
             await self._read_robots(row)

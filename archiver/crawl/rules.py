@@ -154,6 +154,13 @@ async def learned_rules(
     return rules
 
 
+async def learn_about(site: str, rules: VisitRules, frontier: Frontier) -> None:
+    """Take in what other crawlers have learned about *site* (scheme and authority)."""
+    rules.learn(await frontier.tallies_of(site))
+    if rules.traps is not None and site in rules.traps.suspicious_sites():
+        rules.recall(await frontier.latest_links((site,)))
+
+
 @cache
 def owners() -> Callable[[str], str]:
     """Return a function from host name to its owner's domain: the registered domain, even if its suffix is not listed.

@@ -162,6 +162,12 @@ class VisitRules:
             with self.lock:
                 self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
+    def recall(self, links: Iterable[tuple[str, str]]) -> None:
+        """Take in the *links* that other crawlers have queued, each as the URLs of the page and of the target."""
+        if self.traps is not None:
+            with self.lock:
+                self.traps.recall(links)
+
 
 def placed(new: NewUrl, standing: Suspicion) -> NewUrl:
     """Return *new* with the lower priority that its suspicion means, or held."""

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain
 from shlex import quote
 from typing import Any
 
@@ -22,6 +23,8 @@ from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.gathered import INCOMPLETE
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
+from archiver.policy.patterns.leaves import DISCOVERIES, ENDINGS
+from archiver.policy.patterns.tallies import SITE
 
 StoredElsewhere = Callable[[Collection[str]], Collection[str]]  # returns those payloads that are stored elsewhere
 
@@ -224,10 +227,13 @@ def release_held(db: Connection, held: HeldPattern, allowed: int) -> int:
     return len(rows)
 
 
+_PATTERN_KINDS = ("", ENDINGS, DISCOVERIES)  # names of tallies of patterns begin with one of these and the host
 OF_HOST = """
 SELECT pattern, visits, fruitful, streak, barren, listed, released FROM pattern_tallies
-WHERE pattern > ? AND pattern < ? LIMIT 1000
-"""  # names of patterns begin with their host
+WHERE (pattern >= ? AND pattern < ?) OR (pattern >= ? AND pattern < ?)
+    OR (pattern >= ? AND pattern < ?) OR (pattern >= ? AND pattern < ?)
+LIMIT 1000
+"""
 
 SEEDS = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
 QUEUE_SEED = """
@@ -245,6 +251,12 @@ COUNT_SEEDS = "SELECT count(url) FROM seeds"
 INSERT_SEED = """
 INSERT INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?) ON CONFLICT DO NOTHING
 """
+
+
+def of_host(host: str) -> tuple[str, ...]:
+    """Return the values for `OF_HOST`: the bounds of the names of tallies of *host* and its patterns."""
+    patterns = ((f"{kind}{host}/", f"{kind}{host}0") for kind in _PATTERN_KINDS)  # 0 follows /
+    return (f"{SITE}{host}", f"{SITE}{host}!", *chain.from_iterable(patterns))
 
 
 def add_seeds(db: Connection, seeds: Sequence[str], due: float) -> int:

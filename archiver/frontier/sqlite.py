@@ -354,7 +354,7 @@ class SqliteFrontier(ViewRows, StoredOrders):
 
     async def tallies_of(self, host: str) -> list[PatternTally]:
         """Return the tallies of at most a thousand URL patterns of *host* (scheme and authority)."""
-        return settle.pattern_tallies(await self._rows(retry.OF_HOST, (f"{host}/", f"{host}0")))  # 0 follows /
+        return settle.pattern_tallies(await self._rows(retry.OF_HOST, retry.of_host(host)))
 
     async def latest_links(self, sites: Collection[str]) -> list[tuple[str, str]]:
         """Return the latest links that were queued within *sites* (scheme and authority), each as (page, target)."""

@@ -130,7 +130,7 @@ class Traps:
     @property
     def calm(self) -> bool:
         """True if nothing is suspicious. Then, of the URLs that were taken before, only variants can matter."""
-        return not (self._tallies.any_late or self._has_budgets or self._forms.any_spent or self._pageless.any_late)
+        return not (self._tallies.levels or self._has_budgets or self._forms.any_spent or self._pageless.any_late)
 
     @property
     def _has_budgets(self) -> bool:

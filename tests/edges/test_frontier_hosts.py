@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import hosts, totals
-from archiver.model import Event, Hop, NewUrl, Settlement
+from archiver.model import Event, Hop, NewUrl, PatternTally, Settlement
 from archiver.policy.limits import UNTAUGHT, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 from fixtures.archives import rows, states
@@ -30,6 +30,24 @@ def test_the_latest_links_of_a_host_are_found_by_page(crawl_folder: Path) -> Non
             assert await frontier.latest_links({"http://h0.example"}) == expected
             assert await frontier.latest_links({"http://h1.example"}) == [(SEEDS[5], "http://h1.example/e")]
             assert await frontier.latest_links({"http://unknown.example"}) == []
+
+    asyncio.run(run())
+
+
+def test_the_tallies_of_a_host_are_found_by_its_name(crawl_folder: Path) -> None:
+    def tallies(host: str) -> tuple[PatternTally, ...]:
+        names = (f"site {host}", *(f"{kind}{host}/{end}" for kind in ("", "endings ", "discoveries ") for end in "N*"))
+        return tuple(PatternTally(name, number, 0, 0) for number, name in enumerate(names, 1))
+
+    async def run() -> None:
+        async with two_hosts(crawl_folder) as frontier:
+            (page,) = (await waiting(frontier, SEEDS[:1])).values()
+            hosts = ("http://h0.example", "http://h0.example:8080", "http://h0", "https://h0.example")
+            every = {host: tallies(host) for host in hosts}
+            await frontier.settle([Settlement(page, Event.CAPTURE, tallies=sum(every.values(), ()))], ())
+            for host, own in every.items():
+                assert sorted(await frontier.tallies_of(host)) == sorted(own)
+            assert await frontier.tallies_of("http://h1.example") == []
 
     asyncio.run(run())
 

@@ -451,7 +451,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         )
     assert len(watch._tallies) <= 50
-    assert len(watch._tallies._levels) <= 50
+    assert len(watch._tallies.levels) <= 50
 
 
 @pytest.mark.parametrize(

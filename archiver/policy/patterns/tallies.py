@@ -12,11 +12,11 @@ MOST_PATTERNS = 20_000  # in memory, and restored by a later run; the least rece
 
 
 class PatternTallies:
-    """The newest tally of each pattern. Not thread-safe."""
+    """The newest tally of each pattern, and in *levels* how late suspicious ones go. Not thread-safe."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, PatternTally] = {}
-        self._levels: dict[str, int] = {}  # of patterns and families that are suspicious
+        self.levels: dict[str, int] = {}  # of patterns and families; only `keep` changes it
         self._led: Counter[str] = Counter()  # pages, by pattern and family, that brought only links to others
         self.get = self._tallies.get
 
@@ -26,18 +26,13 @@ class PatternTallies:
     def __len__(self) -> int:
         return len(self._tallies)
 
-    @property
-    def any_late(self) -> bool:
-        """True if a pattern is suspicious."""
-        return bool(self._levels)
-
     def level(self, name: str) -> int:
         """Return how late the pages of the pattern or family *name* go; 0: in their turn."""
-        return self._levels.get(name, 0)
+        return self.levels.get(name, 0)
 
     def suspicious_sites(self) -> set[str]:
         """Return the origins that have a suspicious pattern."""
-        return {url.origin(name) for name in self._levels}
+        return {url.origin(name) for name in self.levels}
 
     def keep(self, tally: PatternTally, patience: int) -> PatternTally:
         """Remember *tally* and return it. *patience*: barren pages after which its pattern is suspicious; 0: never."""
@@ -46,14 +41,14 @@ class PatternTallies:
         self._tallies[name] = tally
         if len(self._tallies) > MOST_PATTERNS:
             gone = next(iter(self._tallies))
-            self._levels.pop(gone, None)
+            self.levels.pop(gone, None)
             self._led.pop(gone, None)
             del self._tallies[gone]
         late = 0 if name.startswith(SITE) else lateness(tally, patience)
         if late:
-            self._levels[name] = late
+            self.levels[name] = late
         else:
-            self._levels.pop(name, None)
+            self.levels.pop(name, None)
         return tally
 
     def learn(self, known: Iterable[PatternTally], patience: int) -> None:
