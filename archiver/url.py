@@ -131,6 +131,11 @@ def origin(url: str) -> str:
     return url[: url.index("/", 8)]
 
 
+def has_origin(text: str) -> bool:
+    """Return True if *text*, of a database or a file, is long enough for `origin`."""
+    return text.find("/", 8) > 0
+
+
 def host(url: str) -> str:
     """Return the host name of a canonical *url*, without port; an IPv6 address keeps its brackets."""
     authority = url[url.index("//") + 2 : url.index("/", 8)]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from archiver import url
 from archiver.frontier import settle
 from archiver.frontier.connection import Reader
 from archiver.frontier.gathered import INCOMPLETE, MISSING
@@ -240,7 +241,7 @@ def learned(db: Reader, most: int) -> list[PatternTally]:
 def latest_links(db: Reader, sites: Collection[str]) -> list[tuple[str, str]]:
     """Return the latest links that were queued within *sites* (scheme and authority), each as (page, target)."""
     rows = db.execute(LATEST_LINKS, (json.dumps(sorted(sites)), LINKS_SEARCHED, LINKS_RECALLED))
-    return [(page, target) for page, target in rows]
+    return [(page, target) for page, target in rows if url.has_origin(page) and url.has_origin(target)]
 
 
 def keys(db: Reader, wanted: str) -> list[str]:

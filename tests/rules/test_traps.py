@@ -441,6 +441,16 @@ def test_memory_of_dead_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     assert forms._spent <= set(forms._patterns)
 
 
+@pytest.mark.parametrize(
+    "name", ["", "word", "//", "http:/", "http://[", "endings ", "endings x", "discoveries x", "site x"]
+)
+def test_tallies_of_a_damaged_database(name: str) -> None:
+    names = (name, f"endings {name}", f"discoveries {name}")
+    watch = Traps(TrapSettings(), [PatternTally(each, 1 << 62, -5, 1 << 62, 1 << 62) for each in names])
+    assert watch.suspicious_sites() == set()
+    assert watch.judge(f"{HOME}/{name}", Hop.LINK, HOME, YEAR) == FREE
+
+
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tallies, "MOST_PATTERNS", 50)
     watch = Traps(TrapSettings(barren_pages=1))

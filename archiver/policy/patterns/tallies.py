@@ -31,8 +31,8 @@ class PatternTallies:
         return self.levels.get(name, 0)
 
     def suspicious_sites(self) -> set[str]:
-        """Return the origins that have a suspicious pattern."""
-        return {url.origin(name) for name in self.levels}
+        """Return the origins that have a suspicious pattern. Names in a damaged database may have none."""
+        return {url.origin(name) for name in self.levels if url.has_origin(name)}
 
     def keep(self, tally: PatternTally, patience: int) -> PatternTally:
         """Remember *tally* and return it. *patience*: barren pages after which its pattern is suspicious; 0: never."""
