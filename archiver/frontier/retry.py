@@ -23,6 +23,7 @@ from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.gathered import INCOMPLETE
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
+from archiver.policy.dead_ends import MAZES
 from archiver.policy.patterns.leaves import DISCOVERIES, ENDINGS
 from archiver.policy.patterns.tallies import SITE
 
@@ -227,11 +228,11 @@ def release_held(db: Connection, held: HeldPattern, allowed: int) -> int:
     return len(rows)
 
 
-_PATTERN_KINDS = ("", ENDINGS, DISCOVERIES)  # names of tallies of patterns begin with one of these and the host
+_PATTERN_KINDS = ("", ENDINGS, DISCOVERIES, MAZES)  # names of tallies of patterns begin with one of these and the host
 OF_HOST = """
 SELECT pattern, visits, fruitful, streak, barren, listed, released FROM pattern_tallies
 WHERE (pattern >= ? AND pattern < ?) OR (pattern >= ? AND pattern < ?)
-    OR (pattern >= ? AND pattern < ?) OR (pattern >= ? AND pattern < ?)
+    OR (pattern >= ? AND pattern < ?) OR (pattern >= ? AND pattern < ?) OR (pattern >= ? AND pattern < ?)
 LIMIT 1000
 """
 

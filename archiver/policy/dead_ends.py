@@ -45,6 +45,7 @@ MOST_FORMS = 16  # of a page that are read
 TITLES = 64  # of pages of one pattern that are remembered, since forms may quote them, …
 MOST_TITLES = 8192  # … and of all patterns
 MAZE = 100  # pages of one directory that led only to new URLs; beyond, such pages count as barren
+MAZES = "maze "  # begins the saved name of such a directory
 SHALLOW = 3  # such pages in a row, with the home page, that do not count
 MOST_PLACES = 20_000  # directories, patterns and sites
 IN_VAIN = 200  # barren pages of a pattern after which lists no longer answer for it, …
@@ -245,6 +246,7 @@ class Mazes:
         self._pages: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()  # pages that lead to no new ones, by directory
         self._depths: OrderedDict[str, int] = OrderedDict()  # how many such pages in a row led to a page, itself too
+        self._restored: set[str] = set()  # directories that an earlier run found to be mazes
 
     def saw(self, address: str, leads: Sequence[str], new: Sequence[str], via: str = "") -> bool:
         """Return True if the page at *address* is one of very many that lead only to *new* ones of its *leads*."""
@@ -255,7 +257,7 @@ class Mazes:
         others = len(leads) - leads.count(home) - leads.count(address) * (address != home)
         if len(new) < max(2, others):
             return False
-        self._depths[address] = self._depths.get(via, 0) + 1
+        self._depths[address] = self._depths.get(via, SHALLOW if place in self._restored else 0) + 1
         if len(self._depths) > MOST_PLACES:
             self._depths.popitem(last=False)
         if via and (self._depths[address] <= SHALLOW or self._lists_ends(home, place, new)):
@@ -263,6 +265,24 @@ class Mazes:
         if len(self._pages) < MOST_PLACES:
             self._pages[place] += 1
         return self._pages[place] > MAZE
+
+    def tallies(self, address: str) -> tuple[PatternTally, ...]:
+        """Return the counts for the directory of *address* if it is nearly a maze, to save them for `restore`."""
+        place = _directory(f"{url.origin(address)}/", address)
+        if (pages := self._pages[place]) < MAZE // 2:
+            return ()
+        return (PatternTally(MAZES + place, pages + self._ends[place], 0, 0, pages, self._ends[place]),)
+
+    def restore(self, tally: PatternTally) -> bool:
+        """Take back the counts in *tally*, unless ours are higher. Return False if it has no counts of this kind."""
+        kind, space, place = tally.pattern.partition(" ")
+        if kind + space != MAZES:
+            return False
+        if tally.barren > self._pages[place] and len(self._pages) < MOST_PLACES:
+            self._pages[place], self._ends[place] = tally.barren, tally.listed
+            if tally.barren > MAZE:
+                self._restored.add(place)
+        return True
 
     def _lists_ends(self, home: str, place: str, new: Sequence[str]) -> bool:
         """Return True if one of the *new* pages is in another directory, and most pages there led no further."""

@@ -110,8 +110,12 @@ class Traps:
     def learn(self, known: Iterable[PatternTally]) -> None:
         """Take from *known* the barren pages that a person now allows per pattern, and counts that are higher."""
         if self._on:
-            ours = [tally for tally in known if not self._leaves.restore(tally)]
+            ours = [tally for tally in known if not self._is_saved(tally)]
             self._tallies.learn(ours, self._settings.barren_pages)
+
+    def _is_saved(self, tally: PatternTally) -> bool:
+        """Take back counts that are saved beside the tallies. Return False if *tally* has none."""
+        return self._leaves.restore(tally) or self._mazes.restore(tally)
 
     def suspicious_sites(self) -> set[str]:
         """Return the origins with a suspicious pattern, of which `recall` wants to know the links."""
@@ -213,7 +217,7 @@ class Traps:
         is_barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
         self._leaves.saw(page.url, new, names, barren=is_barren)
         suspicious = self._tallies.level(shape) or self._tallies.level(family)
-        counts = self._leaves.tallies(names) if suspicious else ()
+        counts = (*self._mazes.tallies(page.url), *(self._leaves.tallies(names) if suspicious else ()))
         by_file = worth is PageNovelty.NEW and is_entry(page.url, page.via) and self.is_poor(page.via)
         forgiven = self._forgive(page.via) if by_file else ()
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()

@@ -36,7 +36,10 @@ def test_the_latest_links_of_a_host_are_found_by_page(crawl_folder: Path) -> Non
 
 def test_the_tallies_of_a_host_are_found_by_its_name(crawl_folder: Path) -> None:
     def tallies(host: str) -> tuple[PatternTally, ...]:
-        names = (f"site {host}", *(f"{kind}{host}/{end}" for kind in ("", "endings ", "discoveries ") for end in "N*"))
+        names = (
+            f"site {host}",
+            *(f"{kind}{host}/{end}" for kind in ("", "endings ", "discoveries ", "maze ") for end in "N*"),
+        )
         return tuple(PatternTally(name, number, 0, 0) for number, name in enumerate(names, 1))
 
     async def run() -> None:

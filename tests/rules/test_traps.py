@@ -445,7 +445,7 @@ def test_memory_of_dead_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     "name", ["", "word", "//", "http:/", "http://[", "endings ", "endings x", "discoveries x", "site x"]
 )
 def test_tallies_of_a_damaged_database(name: str) -> None:
-    names = (name, f"endings {name}", f"discoveries {name}")
+    names = (name, *(f"{kind} {name}" for kind in ("endings", "discoveries", "maze")))
     watch = Traps(TrapSettings(), [PatternTally(each, 1 << 62, -5, 1 << 62, 1 << 62) for each in names])
     assert watch.suspicious_sites() == set()
     assert watch.judge(f"{HOME}/{name}", Hop.LINK, HOME, YEAR) == FREE
