@@ -72,6 +72,7 @@ HAVE_DATABASES = {
     "frontier",
     "tools/verify",
 }  # crawl.db, and a scratch one; all others read on a connection they are given
+HAVE_NAMES = re.compile(r"tempfile\.(TemporaryDirectory|NamedTemporaryFile|mkdtemp|gettempdir)")
 PRIVATE_AIOHTTP = re.compile(r"aiohttp\.(?!abc$|typedefs$)\w+")
 COMMAND_GROUP = Path("cli/entry.py")  # imports a command by its name
 
@@ -159,6 +160,8 @@ def wrong_owner(tree: ast.Module, path: Path, _text: str) -> Iterator[str]:
             yield f"imports {module}, which belongs to {' and '.join(sorted(owners))}"
         if PRIVATE_AIOHTTP.match(module):
             yield f"imports {module}, a part of aiohttp's inside"
+    if path != Path("storage/temporary.py") and (names := HAVE_NAMES.search(ast.unparse(tree))):
+        yield f"uses {names[0]}, whose files a kill leaves for ever; use archiver.storage.temporary"
     if not path.as_posix().startswith(tuple(HAVE_DATABASES)):
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
         for call in calls:

@@ -11,14 +11,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
+from contextlib import ExitStack, suppress
 
 from archiver.errors import ConfigError
 from archiver.humanize import printable
+from archiver.storage.temporary import temporary_folder
 
 NAMES = (
     "chromium",
@@ -40,7 +39,6 @@ FLAGS = (
     "--password-store=basic",
     "--use-mock-keychain",
 )
-PROFILE = "archiver-browser-"  # begins the names of profiles; the number of our process follows
 IN, OUT = 3, 4  # descriptors of the pipe in the browser
 CLOSING_TIME = 10.0  # seconds to end in order
 CLOSING_STEP = 0.05
@@ -106,12 +104,12 @@ class Chromium:
     """
 
     def __init__(self, command: Sequence[str], *words: str, network: bool) -> None:
-        _remove_left_profiles()
-        self._profile = tempfile.TemporaryDirectory(prefix=f"{PROFILE}{os.getpid()}-", ignore_cleanup_errors=True)
-        self._errors = (Path(self._profile.name) / "stderr").open("w+b")
+        self._stack = ExitStack()
+        self._folder = self._stack.enter_context(temporary_folder("browser"))
+        self._errors = (self._folder / "stderr").open("w+b")
         theirs_in, self.write_end = _pipe()
         self.read_end, theirs_out = _pipe()
-        data = Path(self._profile.name) / "profile"
+        data = self._folder / "profile"
         data.mkdir()
         prefix = () if network else NAMESPACE
         try:
@@ -126,11 +124,11 @@ class Chromium:
             os.close(theirs_out)
 
     def _start(self, words: tuple[str, ...], theirs_in: int, theirs_out: int, *, network: bool) -> int:
-        own = {"TMPDIR": self._profile.name}  # for its sockets, so that they go too
+        own = {"TMPDIR": str(self._folder)}  # for its sockets, so that they go too
         return os.posix_spawnp(
             words[0],
             words,
-            {**os.environ, **own} if network else {**os.environ, **own, **NO_BUS, "HOME": self._profile.name},
+            {**os.environ, **own} if network else {**os.environ, **own, **NO_BUS, "HOME": str(self._folder)},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, self._errors.fileno(), 1),
@@ -178,7 +176,7 @@ class Chromium:
         for end in (self.write_end, self.read_end):
             os.close(end)
         self._errors.close()
-        self._profile.cleanup()
+        self._stack.close()
 
 
 def why_ended(printed: str) -> str:
@@ -189,15 +187,6 @@ def why_ended(printed: str) -> str:
     logged = [(line, _LOG_LINE.fullmatch(line)) for line in map(str.strip, printed.splitlines()) if line]
     said = [line if log is None else log["text"] for line, log in logged if log is None or "dbus" not in log["source"]]
     return printable(next(filter(None, reversed(said)), "it printed nothing that explains it"), MAX_ERROR)
-
-
-def _remove_left_profiles() -> None:
-    """Remove the profiles of processes of this user that were killed."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PROFILE}*-*"):
-        process = path.name.removeprefix(PROFILE).partition("-")[0]
-        with suppress(OSError, ValueError):
-            if path.lstat().st_uid == os.getuid() and not Path(f"/proc/{int(process)}").exists():
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def _pipe() -> tuple[int, int]:

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +26,7 @@ from archiver.frontier import totals
 from archiver.humanize import count, printable
 from archiver.model import ExitCode
 from archiver.storage import replace_file
+from archiver.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from archiver.browser.chromium import Chromium
@@ -81,7 +81,7 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
     options = _options(request, command)
     found = LookFindings()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="archiver-views-")))
+        folder = stack.enter_context(temporary_folder("look"))
         archives = _archives(stack, directory)
         chosen = _chosen(archives[0], directory, request)
         start = partial(Chromium, options.command, network=False)

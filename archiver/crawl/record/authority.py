@@ -20,6 +20,7 @@ from archiver.errors import ConfigError
 from archiver.fetch.private_networks import spelled_address
 from archiver.frontier.address import host_name
 from archiver.storage import open_file, replace_file, storage, sync_folder
+from archiver.storage.temporary import temporary_folder
 
 KEY, CERTIFICATE = "authority.pem", "ca.pem"  # the key with its certificate, and the certificate that clients get
 AUTHORITY_DAYS = 1095  # an installed authority is a risk, so it ends
@@ -98,8 +99,8 @@ class Authority:
         key = self._host_key.private_bytes(
             Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
         ).decode()
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / KEY
+        with temporary_folder("record") as folder:
+            file = folder / KEY
             file.write_text(key + _pem(self._certificate_of(host, now)) + self.pem)  # some trust it by its key
             context.load_cert_chain(file, password=password)
         return context

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,6 +23,7 @@ from archiver.frontier.adopted import AdoptedState, AdoptedUrl, hop_path
 from archiver.frontier.database import connect_readonly, guard
 from archiver.humanize import count
 from archiver.storage import storage
+from archiver.storage.temporary import temporary_folder
 from archiver.tools.adopt.source import (
     AdoptedCrawl,
     SettingsTranslation,
@@ -95,8 +95,8 @@ class WpullDatabase:
                 with closing(connect_readonly(self._path, at_rest=True)) as db:
                     yield _guarded(db, self._path)
                 return
-            with tempfile.TemporaryDirectory(prefix="archiver-adopt-") as folder:
-                copy = Path(folder) / NAME
+            with temporary_folder("adopt") as folder:
+                copy = folder / NAME
                 shutil.copyfile(self._path, copy)
                 shutil.copyfile(log, copy.with_name(f"{NAME}-wal"))
                 with closing(connect_readonly(copy)) as db:

@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from shutil import copyfileobj
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, cast
 
 from archiver.collection import index_search
@@ -28,6 +27,7 @@ from archiver.collection.records import record_at
 from archiver.collection.reindex import add_file
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import storage
+from archiver.storage.temporary import temporary_folder
 from archiver.tools.ingest.sources import ArchiveFile, ArchiveFormat, find_archives
 from archiver.tools.ingest.wacz import (
     CHUNK,
@@ -100,8 +100,8 @@ def _source(path: Path) -> ArchiveFile:
 @contextmanager
 def _draft(path: Path, source: ArchiveFile, report: Callable[[str], None]) -> Iterator[Layout]:
     """Yield a temporary collection with the index of *source*."""
-    with TemporaryDirectory(prefix="archiver-view-") as name:
-        draft = Layout(Path(name))
+    with temporary_folder("view") as folder:
+        draft = Layout(folder)
         try:
             with storage(draft.indexes):
                 draft.indexes.mkdir()
@@ -115,7 +115,7 @@ def _draft(path: Path, source: ArchiveFile, report: Callable[[str], None]) -> It
                 index.finish()
             yield draft
         except ArchiveError as error:
-            if name not in str(error):
+            if str(folder) not in str(error):
                 raise
             raise _only_imported(
                 path, "its index cannot be used"
@@ -181,9 +181,9 @@ def verify_package(path: Path, progress: Callable[[VerifyProgress], None] = lamb
     except ConfigError as error:
         findings.add(VerifyFinding(str(path), "unreadable", str(error).removeprefix(f"{path}: ")))
         return VerifyReport((), tuple(findings.kept), dict(findings.counts))
-    with TemporaryDirectory(prefix="archiver-verify-") as name:
-        folder = Layout(Path(name, "package"))
-        _check_room(package, Path(name))
+    with temporary_folder("verify") as scratch:
+        folder = Layout(scratch / "package")
+        _check_room(package, scratch)
         with storage(folder.directory):
             folder.archive.mkdir(parents=True)
             folder.indexes.mkdir()
@@ -191,7 +191,7 @@ def verify_package(path: Path, progress: Callable[[VerifyProgress], None] = lamb
             findings.add(VerifyFinding(str(path), "package-list", doubt))
         for finding in chain(_archives(package, folder.archive), _others(package)):
             findings.add(finding)
-        index_finding = _index(package, Path(name, "indexes"), folder.indexes)
+        index_finding = _index(package, scratch / "indexes", folder.indexes)
         if index_finding is not None:
             findings.add(index_finding)
         read: tuple[FileRead, ...] = ()

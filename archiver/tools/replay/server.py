@@ -12,27 +12,20 @@ for the path of a WARC file, which is a regular file inside the archive, or in a
 import os
 import re
 import signal
-import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import rmtree
-from tempfile import TemporaryDirectory, gettempdir
 from types import FrameType
 from typing import Any
 
 from archiver.errors import ConfigError
-from archiver.storage import open_file
+from archiver.storage.temporary import temporary_folder
 from archiver.tools.replay.sources import ReplaySource
 
-if sys.platform != "win32":
-    import fcntl
-
-_PREFIX, _ALIVE = "archiver-replay-", "alive.lock"  # of a working directory, and the file in it
 ADDRESS = "127.0.0.1"
 NAMES = (ADDRESS, "localhost", "[::1]")  # names for this machine in a browser
 _RESERVED = frozenset({"static", "collinfo.json", "collections"})  # names with another meaning in pywb
@@ -119,11 +112,10 @@ def _numbers() -> list[signal.Signals]:
 @contextmanager
 def _working_directory() -> Iterator[Path]:
     """Change to an empty directory, and yield the configuration file for pywb."""
-    _remove_leftovers()
-    with TemporaryDirectory(prefix=_PREFIX) as folder, _marked_alive(Path(folder)):
-        empty = Path(folder, "empty")
+    with temporary_folder("replay") as folder:
+        empty = folder / "empty"
         empty.mkdir()
-        config = Path(folder, "config.yaml")
+        config = folder / "config.yaml"
         config.write_text("{}", encoding="utf-8")
         for variable in _OTHERS:
             os.environ.pop(variable, None)
@@ -134,30 +126,6 @@ def _working_directory() -> Iterator[Path]:
             yield config
         finally:
             os.chdir(back)  # where the folder can be removed from, on any system
-
-
-@contextmanager
-def _marked_alive(folder: Path) -> Iterator[None]:
-    """Hold the lock in *folder*. It gets its name once it is held, so that no other process takes it before."""
-    with Path(folder, "draft").open("w", encoding="utf-8") as file:
-        if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX)
-            Path(folder, "draft").rename(folder / _ALIVE)
-        yield
-
-
-def _remove_leftovers() -> None:
-    """Remove the folders that killed servers of this user have left: those whose lock is free."""
-    if sys.platform == "win32":
-        return
-    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # it is another's, or another process has just removed it
-            found = folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-                continue
-            with open_file(folder / _ALIVE) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                rmtree(folder, ignore_errors=True)  # follows no links
 
 
 def _configuration(sources: Sequence[ReplaySource], name: str, config: Path) -> dict[str, Any]:

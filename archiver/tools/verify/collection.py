@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from archiver.collection import safe_paths
@@ -22,6 +21,7 @@ from archiver.collection.store import Store, StoredFile, StoredFiles
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import count, printable
 from archiver.storage import DRAFT, OPEN, sha256_of, storage
+from archiver.storage.temporary import temporary_folder
 from archiver.tools.verify.file import FileResult, ReadFile, ReadJob
 from archiver.tools.verify.findings import FileRead, Findings, VerifyFinding, VerifyProgress, VerifyReport
 from archiver.tools.verify.frontier import FrontierCheck, WarcRow, committed_files
@@ -58,9 +58,9 @@ def verify(
     targets = _targets(paths) if store is None else [_stored_target(path, store) for path in paths]
     findings = Findings()
     read: list[FileRead] = []
-    with TemporaryDirectory(prefix="archiver-verify-") as scratch, storage(Path(scratch)):
+    with temporary_folder("verify") as scratch, storage(scratch):
         for number, target in enumerate(targets):
-            folder = Path(scratch, str(number))
+            folder = scratch / str(number)
             folder.mkdir()
             try:
                 read += _Run(target, folder, findings, progress, store).run(inspect)

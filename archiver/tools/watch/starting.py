@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from archiver.config.settings import Settings, every_setting, key_of, with_value
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
+from archiver.storage.temporary import temporary_file
 
 SETTINGS = frozenset(
     ("scope", "rate", "contact", "max-depth", "max-hops", "max-urls", "max-bytes", "max-time", "include", "exclude")
@@ -73,7 +73,7 @@ async def printed(*words: str) -> bytes:
 
     It has a memory of its own, and does not slow the stream. It ends if no one waits for it any more.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
+    with temporary_file() as output, temporary_file() as messages:
         process = await asyncio.create_subprocess_exec(
             *own_command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=messages
         )
@@ -149,7 +149,7 @@ class Starting:
             await asyncio.to_thread(self._start, new)
 
     def _start(self, new: NewCrawl) -> None:
-        with tempfile.TemporaryFile() as messages:
+        with temporary_file() as messages:
             process = subprocess.Popen(  # noqa: S603 - a list of checked words
                 new.command(), stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, start_new_session=True
             )
