@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -17,6 +18,7 @@ from fixtures.command import COMMAND, archiver, environment
 from fixtures.debian import NotToBeHad
 from fixtures.devtools import needs_chromium, needs_namespace
 from fixtures.log import Row
+from fixtures.mounts import mounted
 from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable, keep
 from fixtures.replay_comparison import Viewer, compared, look
@@ -255,6 +257,30 @@ def test_what_pages_showed_is_stored_on_wish(tmp_path: Path, site: RawServer) ->
     assert (tmp_path / "view.jpg").read_bytes().startswith(b"\xff\xd8\xff")
     ran = archiver("verify", "c", cwd=tmp_path)
     assert ran.returncode == ExitCode.DONE, ran.stdout + ran.stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_read_only_collection(tmp_path: Path, site: RawServer) -> None:
+    """The results are printed, and no change that fails loses them."""
+    crawled(tmp_path, site.url("/"))
+    with mounted(tmp_path / "disk", "50m") as disk:
+        shutil.copytree(tmp_path / "c", tmp_path / "disk/c")
+        disk.forbid_writing()
+        ran = archiver("look", "disk/c", cwd=tmp_path)
+        assert ran.returncode == ExitCode.FAULTS
+        assert ran.stderr == (
+            "archiver: disk/c/reports is not writable, so no list of missing URLs is written; name a file for it with "
+            "-o\n"
+        )
+        assert "/told?" in ran.stdout
+        ran = archiver("look", "disk/c", "-o", "list.tsv", cwd=tmp_path)
+        assert (ran.returncode, ran.stderr) == (ExitCode.FAULTS, "archiver: 1 missing URL listed in list.tsv\n")
+        assert "/told?" in (tmp_path / "list.tsv").read_text()
+        for words in (("--fetch",), ("--records",), ("-o", "disk/list.tsv")):
+            ran = archiver("look", "disk/c", *words, cwd=tmp_path)
+            assert ran.returncode == ExitCode.STORAGE
+            assert "/told?" in ran.stdout
+            assert re.fullmatch(r"archiver: disk/\S+: Read-only file system\n", ran.stderr)
 
 
 def test_what_cannot_be_looked_at(tmp_path: Path, site: RawServer) -> None:

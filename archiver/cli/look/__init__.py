@@ -1,5 +1,6 @@
 """`archiver look`: show archived pages in a browser without a network, and name what their replay would miss."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -89,14 +90,14 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
             stored = asyncio.run(_look(chosen.pages, ArchiveAnswers(archives), options, start, found, folder))
         except BrowserGoneError as error:
             raise ConfigError(f"{command[0]}: {error}") from None
+        known = states(request.place(directory), found.missing.values())
+        results(_lines(directory, request, chosen, found, known))  # first, so that no error after it loses them
         if stored:
             name = asyncio.run(store_views(directory, _settings(directory), stored))
             say(f"archiver: {count(len(stored), 'record')} of views stored in {name}")
-    known = states(request.place(directory), found.missing.values())
-    _write_table(_table_path(directory, request), found, known)
-    results(_lines(directory, request, chosen, found, known))
     if request.fetch and found.lasting:
         result(queue(request.place(directory), found.lasting, known))
+    _write_table(_table_path(directory, request), found, known)
     return ExitCode.FAULTS if found.lasting or found.unfinished else ExitCode.DONE
 
 
@@ -197,7 +198,12 @@ def _table_path(directory: Path, request: LookRequest) -> Path | None:
     if request.output is not None:
         return request.output
     reports = Layout(directory).reports
-    return reports / f"{IN_REPLAY}.tsv" if reports.is_dir() else None
+    if not reports.is_dir():
+        return None
+    if not os.access(reports, os.W_OK):  # as on a read-only disk, where nothing but this list would be changed
+        say(f"archiver: {reports} is not writable, so no list of missing URLs is written; name a file for it with -o")
+        return None
+    return reports / f"{IN_REPLAY}.tsv"
 
 
 def _write_table(path: Path | None, found: "LookFindings", known: dict[str, UrlState]) -> None:
