@@ -37,7 +37,9 @@ from archiver.warc.members import DamagedRecord
 MAX_URL = 20_000  # characters of a URL
 MAX_NAMES = 500  # characters of the names of machines
 _DOMAIN = re.compile(r"\*\.([^\s/*?#]+)(?:/\*?)?")  # like in pywb: *.example.org
-_STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)
+_STATUS = re.compile(r"[1-9][0-9]{2}|[0-9]xx|-", re.IGNORECASE | re.ASCII)
+_STATUSES = "404, 2xx for a class, or 0xx for none"
+_NONE = "0xx"  # the answers whose status no client can use
 _TYPE = re.compile(r"[^\s/]+/[^\s/]+|unk", re.ASCII)
 
 
@@ -63,7 +65,7 @@ def ls(directory: Path, query: LsQuery) -> ExitCode:
         def lines() -> Iterator[str]:
             nonlocal count, size, revisits, others
             for entry in (each for each in _found(holdings, query) if matches(each, holdings)):
-                answer = entry.url.startswith(("http:", "https:"))
+                answer = _is_answer(entry)
                 count += answer
                 others += not answer
                 size += entry.length
@@ -115,7 +117,7 @@ class _Filter:
     def __init__(self, query: LsQuery) -> None:
         self._hosts = frozenset(host.lower() for host in query.host) if query.url is not None else frozenset()
         self._types = tuple(_checked(one, "--type", _TYPE, "text/html or image/*") for one in query.types)
-        self._statuses = tuple(_checked(one, "--status", _STATUS, "404, or 2xx for a class") for one in query.statuses)
+        self._statuses = tuple(_checked(one, "--status", _STATUS, _STATUSES) for one in query.statuses)
         self._first = date_range(query.from_, "--from").first if query.from_ is not None else ""
         self._last = date_range(query.to, "--to").last if query.to is not None else "~"
 
@@ -123,7 +125,7 @@ class _Filter:
         """Return whether *entry* matches; a revisit also has the media type of the original capture."""
         if not self._first <= entry.timestamp[:14] <= self._last:
             return False
-        if self._statuses and not any(_is_status(entry.status, one) for one in self._statuses):
+        if self._statuses and not any(_has_status(entry, one) for one in self._statuses):
             return False
         if self._hosts and not _is_host(entry.url, self._hosts):
             return False
@@ -146,8 +148,16 @@ def _checked(text: str, option: str, right: re.Pattern[str], words: str) -> str:
     return text.lower()
 
 
-def _is_status(status: str, wanted: str) -> bool:
+def _has_status(entry: IndexEntry, wanted: str) -> bool:
+    status = entry.status
+    if wanted == _NONE:  # a revisit after a 304 has no status either, but its original has one
+        below = len(status.lstrip("0")) < 3 if status.isdigit() else status == "-"
+        return below and _is_answer(entry) and not is_revisit(entry)
     return status[:1] == wanted[0] and len(status) == len(wanted) if wanted.endswith("xx") else status == wanted
+
+
+def _is_answer(entry: IndexEntry) -> bool:
+    return entry.url.startswith(("http:", "https:"))
 
 
 def _is_type(mime: str, wanted: str) -> bool:
@@ -213,7 +223,7 @@ COMMAND = define_command(
             ["--status", "statuses"],
             multiple=True,
             metavar="N",
-            help="Only captures with this status: 404, or 2xx for a class. Repeatable.",
+            help="Only captures with this status: 404, 2xx for a class, or 0xx for no usable status. Repeatable.",
         ),
         click.Option(["--from", "from_"], metavar="DATE", help="Not before DATE: 2026, 20261121, 2026-11-21T10:30."),
         click.Option(["--to"], metavar="DATE", help="Not after DATE; a year, month or day is included whole."),

@@ -336,7 +336,7 @@ def test_ls_is_for_people_and_programs(get: Get) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--status", "20"], "--status '20' is not valid; write it like 404, or 2xx for a class"),
+        (["--status", "20"], "--status '20' is not valid; write it like 404, 2xx for a class, or 0xx for none"),
         (["--type", "html"], "--type 'html' is not valid; write it like text/html or image/*"),
         (["--host", "http://example.org/"], "--host 'http://example.org/' is not a host; write it like example.org"),
         (["--to", "later"], "--to 'later' is not a date"),
@@ -358,6 +358,31 @@ def test_a_folder_of_several_collections(tmp_path: Path, words: tuple[str, ...])
     assert ran.stderr == "archiver: . holds no archive, but 2 collections; name one of them: 'a'\"'\"'s' b\n"
     ran = archiver("ls", "notes", cwd=tmp_path)
     assert "notes holds no archive: there is no archive/ in it; name a collection" in ran.stderr
+
+
+def test_answers_without_a_usable_status(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """As `urls` and `retry` take them: below 100, or none. Records that are no answers have no status either."""
+    digest = f'"digest": "sha256:{0:064}", "length": "100", "offset": "0", "filename": "a.warc.gz"'
+    fields = {
+        "http://example.org/1": '"mime": "text/html", "status": "-"',
+        "http://example.org/2": '"mime": "text/html", "status": "99"',
+        "http://example.org/3": '"mime": "text/html", "status": "099"',
+        "http://example.org/4": '"mime": "text/html", "status": "0"',
+        "http://example.org/5": '"mime": "text/html", "status": "100"',
+        "http://example.org/6": '"mime": "text/html", "status": "999"',
+        "http://example.org/7": '"mime": "warc/revisit"',
+        "urn:text:http://example.org/8": '"mime": "text/plain"',
+    }
+    (tmp_path / "c/archive").mkdir(parents=True)
+    (tmp_path / "c/indexes").mkdir()
+    lines = (
+        f'{key} 20260101000000 {{"url": "{url}", {each}, {digest}}}\n'
+        for key, (url, each) in zip("abcdefgh", fields.items(), strict=True)
+    )
+    (tmp_path / "c/indexes/index.cdxj").write_text("".join(lines))
+    assert run(["ls", str(tmp_path / "c"), "--status", "0XX", "--json"]) == ExitCode.DONE
+    listed = [json.loads(line)["url"] for line in capfdbinary.readouterr().out.splitlines()]
+    assert listed == [f"http://example.org/{number}" for number in (1, 2, 3, 4)]
 
 
 def test_a_revisit_has_the_type_of_what_it_revisits(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
