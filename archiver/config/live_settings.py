@@ -1,4 +1,4 @@
-"""The settings that a running crawl takes up from an order, and the text of such an order: KEY=VALUE.
+"""The settings that an order changes in a running crawl, and the text of such an order: KEY=VALUE.
 
 A setting says itself that it is `live`. Everything else is read once, when a crawl starts, for example what requests
 are made of and where files are written.
@@ -99,7 +99,7 @@ def with_rule(rules: Sequence[HostRule], new: HostRule) -> tuple[HostRule, ...]:
     """Return *rules* with *new* before them, without what it replaces in a rule of the same pattern."""
     if wrong := [key for key, _ in new.given if key not in LIVE_FOR_HOSTS]:
         live = ", ".join(sorted(LIVE_FOR_HOSTS))
-        raise ConfigError(f"host: {wrong[0]} is read when a crawl starts; a running crawl takes up {live}")
+        raise ConfigError(f"host: {wrong[0]} is read when a crawl starts; while it runs, you can change {live}")
     keys = {key for key, _ in new.given}
     kept = [
         replace(rule, given=tuple(one for one in rule.given if one[0] not in keys)) if rule.match == new.match else rule
@@ -114,5 +114,5 @@ def _fault(key: str, known: Iterable[str], *, has_value: bool) -> str:
     if key in known:
         return f"{key} is read when a crawl starts; stop it, then archiver resume DIR --{key} …"
     near = get_close_matches(key[:60].lower().replace("_", "-"), LIVE, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"a running crawl takes up {', '.join(sorted(LIVE))}"
+    hint = f"did you mean {near[0]}?" if near else f"settings of a running crawl: {', '.join(sorted(LIVE))}"
     return f"{key[:60]!r} is not a setting; {hint}"

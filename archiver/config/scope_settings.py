@@ -25,8 +25,8 @@ def setting(
 ) -> Any:
     """Declare a field of a slice.
 
-    *many*: the option is repeatable, the value a tuple. *option*: there is an option. *live*: a running crawl takes up
-    a new value (`archiver set`).
+    *many*: the option is repeatable, the value a tuple. *option*: there is an option. *live*: `archiver set`
+    changes it while the crawl runs.
     """
     given = {"kind": kind, "help": help_text, "many": many, "option": option, "live": live}
     return field(default=default, metadata=given)

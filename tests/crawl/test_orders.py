@@ -123,10 +123,10 @@ def test_an_order_that_no_crawler_took_up_is_taken_up_by_the_next_run(tmp_path: 
         assert ran.returncode == ExitCode.LIMIT, ran.stderr
         for verb in (Verb.PAUSE, Verb.GO):
             asyncio.run(give(verb))
-        assert did("orders", cwd=tmp_path).count("not taken up yet") == 2
+        assert did("orders", cwd=tmp_path).count("not done yet") == 2
         ran = archiver("resume", "c", "--max-urls", "0", cwd=tmp_path)
         assert ran.returncode == ExitCode.DONE, ran.stderr
-    assert "not taken up yet" not in did("orders", cwd=tmp_path)
+    assert "not done yet" not in did("orders", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("command", ["pause", "go", "orders"])

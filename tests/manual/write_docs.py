@@ -116,7 +116,7 @@ def settings_page() -> str:
             f"- default: `{key} = {default}`",
         ]
         if entry.metadata["live"]:
-            lines.append("- a running crawl takes it up: [`archiver set`](commands.md#archiver-set)")
+            lines.append("- you can change it while the crawl runs: [`archiver set`](commands.md#archiver-set)")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Settings that a running crawl takes up, and rates that change."""
+"""Settings that can be changed while a crawl runs, and rates that change."""
 
 from bisect import bisect_left
 

@@ -38,7 +38,7 @@ def note(place: Path | str, text: str) -> ExitCode:
 def _lines(found: list[Order]) -> Iterator[str]:
     for each in found:
         words = printable(join((each.verb, *each.arguments)), LONGEST)
-        answer = printable(each.answer, LONGEST) if each.answered is not None else "not taken up yet"
+        answer = printable(each.answer, LONGEST) if each.answered is not None else "not done yet"
         yield f"{iso(each.given)}  {printable(each.who)}  {words}: {answer}"
 
 

@@ -49,6 +49,7 @@ from archiver.warc.records import parse_date
 from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
 ENDING = ".warc.gz"
+UNREADABLE = "cannot be read"
 CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def changed(path: Path, row: FileRow) -> str | FileState | None:
         how = "shorter" if found.st_size < row.committed else "longer"
         return f"is {how} than it was: {found.st_size} bytes of {row.committed}"
     if why := why_closed(path):
-        return f"cannot be read: {why}"
+        return f"{UNREADABLE}: {why}; let this user read it"
     if not row.digest or found.st_mtime_ns == row.modified:
         return None
     state = finished(path, row.name)
@@ -108,6 +109,7 @@ class Recovery:
         self._stored = {each.key.removeprefix("archive/"): each for each in StoredFiles(layout).absent()}
         self._cut: list[str] = []
         self._damaged: list[str] = []
+        self._lost = False  # nothing that the user may do brings the bytes back
 
     async def run(self) -> Recovered:
         """Recover every file, and return the result."""
@@ -127,7 +129,7 @@ class Recovery:
                 log.warning("%s is not known to the database, an older copy; its captures are added", path)
                 files.append(unread(path, path.name, lenient=True))
         await self._finish(files)
-        if self._damaged:
+        if self._lost:
             where = quote(str(self._layout.directory))
             log.warning(
                 "archiver verify %s lists everything that is lost; archiver rebuild %s makes a database without it, "
@@ -179,6 +181,7 @@ class Recovery:
     def _name(self, path: Path, trouble: str) -> None:
         log.warning("%s %s", path, trouble)
         self._damaged.append(path.name)
+        self._lost = self._lost or not trouble.startswith(UNREADABLE)
 
     def _mended(self, name: str, committed: int) -> Iterator[Unread]:
         """Yield the file *name*, if it is there, when what is not whole has been taken out from *committed* on."""

@@ -123,7 +123,7 @@ const ORDERS = [
   { head: "When", kind: "n a-time", cell: row => moment(row.given) },
   { head: "Who", kind: "a-who", cell: row => html`<${Name} text=${row.who} width=100 />` },
   { head: "Order", kind: "a-url mono", cell: row => html`<${Name} text=${[row.verb, ...(row.arguments ?? [])].join(" ")} width=600 />` },
-  { head: "Answer", kind: "a-note", cell: row => (row.answered == null ? html`<span class="soft">not taken up yet</span>` : html`<${Name} text=${row.answer} width=400 />`) },
+  { head: "Answer", kind: "a-note", cell: row => (row.answered == null ? html`<span class="soft">not done yet</span>` : html`<${Name} text=${row.answer} width=400 />`) },
 ];
 
 export function Orders({ crawl }) {
