@@ -479,7 +479,7 @@ ADDRESSES = [
             'router.push(x); f("/a/b"); navigate(y), g("/c")',
             'f("/a/b"); x = ["/a/b", "/c"]; y = "/a/b"; map.get("/a/b"); x.replace("/a/b", "")',
             '{path: "/a/b"}; {path: "/c", key: 5}; {path: "/d", x: 1}',
-            'x = {path: "/a/b", name: "b"}; y = {path: "/c", methods: {element: 1}}; z = {component: C, path: "c"}',
+            'x = {path: "/a/b", name: "b"}; y = {path: "/c", methods: {element: 1}}; z = {component: C, path: "c d"}',
             'fetch(new Request("/a/b", {method: "POST"})); htmx.ajax("POST", "/a/b", "#x"); f("GET", "/a/b")',
             'x = {apiUrl: "http://host.test/a", base: "http://host.test/b", "http://host.test/c": 1}',
             'x = "http://host.test/"; y = "http://host.test"; log("http://host.test/api/v1/x")',

@@ -68,6 +68,8 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
             continue
         of_page.add(reference, Hop.SPECULATIVE, context)
         of_folder.add(reference, Hop.SPECULATIVE, context)
+    for reference in () if data else generators.routed(text, document.url):
+        own.add(reference, Hop.SPECULATIVE, javascript.PAGE)
     worker = bases[0] == document.url
     for name in folders.kept_files(text) if worker else ():
         own.add(name, Hop.SPECULATIVE, LOADED)

@@ -15,7 +15,17 @@ from urllib.parse import unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import docsify, doxygen, folders, frameworks, jupyterlite, rustdoc, versions, viewers
+from archiver.extract.script import (
+    docsify,
+    doxygen,
+    folders,
+    frameworks,
+    jupyterlite,
+    routes,
+    rustdoc,
+    versions,
+    viewers,
+)
 from archiver.extract.script.doxygen import MANUAL, MENU
 from archiver.model import Hop
 
@@ -199,6 +209,15 @@ def base_of_routes(text: str, address: str) -> str:
         return ".."
     stated = {found[1] or found[2] for found in _ROUTER_BASE.finditer(text)}
     return stated.pop().rstrip("/") if len(stated) == 1 else ""
+
+
+def routed(text: str, address: str) -> Iterator[str]:
+    """Yield the pages of the client-side router in the script *text* at *address*; "" if it is part of its page."""
+    found = list(routes.pages(text))
+    base = base_of_routes(text, address) if found else ""
+    for path in found:
+        own = path.startswith(".")  # below the folder of the script
+        yield path if own and address else base + path.removeprefix(".")
 
 
 def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:

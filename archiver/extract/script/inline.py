@@ -170,6 +170,9 @@ def _code(text: str, *, sure_opens: bool = False) -> ScriptUrls:
     for reference, kind in javascript.references(text, inline=True):
         if reference not in known:
             yield reference, Hop.SPECULATIVE, kind
+    for reference in generators.routed(text, ""):
+        if reference not in known:
+            yield reference, Hop.SPECULATIVE, javascript.PAGE
     for reference, of_script in javascript.joined_urls(text, page=True, worker=False):
         if not of_script:
             yield reference, Hop.SPECULATIVE, javascript.JOINED
