@@ -313,6 +313,10 @@ _DOWNLOAD = compiled(  # a relative one needs a folder, whose name is not that o
 URL_KEY = (  # names of values that hold a URL: url, og_url, downloadLink
     r"(?:(?:\w{0,30}_)?(?:url|uri|href|link|download|pdf)|\w{0,30}(?:Ur[li]|UR[LI]|Href|Link|Download|Pdf|PDF))"
 )
+KNOWN_DOWNLOADS = (  # extensions of files that are made to be handed out
+    "7z|apk|appimage|bz2|deb|dmg|docx?|epub|exe|gz|iso|jar|msi|od[pst]|pdf|pkg|pptx?|rpm|tar|tgz|whl|xlsx?|xz|zip|zst"
+)
+_KNOWN_DOWNLOAD = re.compile(rf"\.(?:{KNOWN_DOWNLOADS})(?:[?#]|\Z)", re.IGNORECASE)
 _NO_DOWNLOADS = url.PAGE_ENDINGS | frozenset(("cjs", "css", "git", "js", "map", "mjs"))
 _NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
 _PATH_OR_EXTENSION = re.compile(r"/|\.[a-zA-Z]\w")
@@ -331,6 +335,11 @@ def a_download(value: str) -> bool:
     """True if *value*, which is surely a URL, names a file with any extension except those of pages and scripts."""
     found = _DOWNLOAD.fullmatch(value) if "." in value and len(value) < _LONGEST else None
     return found is not None and found["ending"].lower() not in _NO_DOWNLOADS and value.strip() == value
+
+
+def a_known_download(value: str) -> bool:
+    """True if *value*, which names a file of the site or of a disk, is one that a site hands out."""
+    return _KNOWN_DOWNLOAD.search(value) is not None and a_download(value)
 
 
 def like_a_url(value: str) -> bool:

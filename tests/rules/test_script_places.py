@@ -153,6 +153,8 @@ def test_a_result_of_pagefind_names_its_page(at: str, page: str, expected: str, 
         ('{"downloadUrl":"../get/tool-1.2.tar.gz?v=1"}', "/get/tool-1.2.tar.gz?v=1"),
         ('{"pdf":"papers/a.pdf"}', "/d/papers/a.pdf"),
         ('{"link":"http://host.test/get/a.7z"}', "/get/a.7z"),
+        ('{"file":"get/tool.tar.gz","size":3}', "/d/get/tool.tar.gz"),
+        ('{"file":"/get/Tool-1.2.AppImage"}', "/get/Tool-1.2.AppImage"),
     ],
 )
 def test_a_file_of_any_kind_under_a_key_for_a_url(data: str, expected: str) -> None:
@@ -172,6 +174,10 @@ def test_a_file_of_any_kind_under_a_key_for_a_url(data: str, expected: str) -> N
         '{"link":"http://other.test/get/a.7z"}',
         '{"url":"https://{host}/a.zip"}',
         '{"version_url":"/a/b/1.2"}',
+        '{"file":"lib/tool.py"}',
+        '{"file":"src/a.rs","line":3}',
+        '{"file":"tool.zip"}',
+        '{"profile":"x/c.zip"}',
     ],
 )
 def test_what_is_no_file_of_the_site(data: str) -> None:
@@ -181,3 +187,19 @@ def test_what_is_no_file_of_the_site(data: str) -> None:
         (f"<script>show({data})</script>", "text/html"),
     ):
         assert named(body, "/d/p", media_type, page="/d/p.html") == set()
+
+
+def test_a_program_of_observable_framework_names_the_libraries_that_the_site_has() -> None:
+    """Those of its names that have no hash are of libraries that no page uses, and the site has not."""
+    code = (
+        'x=()=>import("../_npm/lodash@4.1.2/_esm.js");y=import("../_npm/d3@7.9.2/1a2b3c4d.js");import("./stdlib/zip.js");'
+        'import("./stdlib/inputs.0a1b2c3d.js");import("../_npm/react-dom@19.3.1/client._esm.js");import("./own.js")'
+    )
+    built = {
+        "/b/_npm/d3@7.9.2/1a2b3c4d.js",
+        "/b/_observablehq/stdlib/inputs.0a1b2c3d.js",
+        "/b/_observablehq/own.js",
+    }
+    at = "/b/_observablehq/client.d10d8454.js"
+    assert named(code, at, "text/javascript") == built
+    assert "/b/own/stdlib/zip.js" in named(code, "/b/own/client.js", "text/javascript")

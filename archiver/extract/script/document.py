@@ -96,6 +96,8 @@ def _relative_names(text: str, address: str, own: LinkCollector, *, near: bool) 
     """Yield each relative URL in the script *text* at *address* and its context; add all others to *own*."""
     routes: str | None = None
     for reference, context in javascript.references(text, address, near=near):
+        if generators.is_left_out(reference, address):
+            continue
         if context in javascript.OF_ITSELF or not _is_relative(reference):
             if context == javascript.PAGE and reference[0] == "/" != reference[1:2]:
                 routes = generators.base_of_routes(text, address) if routes is None else routes  # few scripts have any

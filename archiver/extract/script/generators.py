@@ -198,6 +198,20 @@ _MODEL_PART = re.compile(r"\"ur[il]\"\s{0,4}:\s{0,4}\"(?!data:)([^\"\\<>]{1,500}
 _OF_RSPRESS = re.compile(r"\"([\w.-]{0,40})###([\w-]{0,20})\"\s?:\s?\"([0-9a-f]{6,20})\"")  # version, language, hash
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
 
+_IN_OBSERVABLE = re.compile(r"/_(?:observablehq|npm)/[^?#]{0,500}[/.][0-9a-f]{8}\.js\Z")
+_OF_OBSERVABLE = re.compile(r"(?:\.\./)+_npm/.{1,500}\.js|(?:\.\./)?\./stdlib/[\w-]{1,40}\.js")
+_BUILT = re.compile(r"[/.][0-9a-f]{8}\.js\Z")
+
+
+def is_left_out(reference: str, address: str) -> bool:
+    """True if the *reference* in the script at *address* is a library of Observable Framework that the site has not.
+
+    Its programs name all libraries. Those that some page uses are built and have a hash in their names.
+    """
+    if not reference.startswith(".") or not _OF_OBSERVABLE.fullmatch(reference) or _BUILT.search(reference):
+        return False
+    return _IN_OBSERVABLE.search(address) is not None
+
 
 def base_of_routes(text: str, address: str) -> str:
     """Return what stands before the path of a page in the script *text* at *address*; "" if that is the host.

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from archiver.config.expressions import compiled
 from archiver.extract.html.tables import ITEM_FILES, ITEM_PAGES
-from archiver.extract.references import URL_KEY, a_download, a_file, like_a_url, surely_a_url
+from archiver.extract.references import URL_KEY, a_download, a_file, a_known_download, like_a_url, surely_a_url
 from archiver.extract.script import generators, javascript, strings
 from archiver.model import Hop
 
@@ -277,7 +277,7 @@ _OF_FILE = re.compile(
 )
 
 
-_OF_URL = re.compile(URL_KEY)
+_OF_DOWNLOAD = re.compile(rf"file|{URL_KEY}")
 
 
 def settings_files(text: str) -> Iterator[tuple[str, Hop]]:
@@ -289,10 +289,14 @@ def settings_files(text: str) -> Iterator[tuple[str, Hop]]:
 def _keyed_files(text: str) -> Iterator[tuple[str, Hop]]:
     """Yield the files under keys for one in JSON, also relative ones."""
     for key, _, value in _pairs(text):
-        if (_OF_FILE.fullmatch(key) and a_file(value, near=True)) or (
-            value[:4] != "http" and _OF_URL.fullmatch(key) and a_download(value)
-        ):
+        if (_OF_FILE.fullmatch(key) and a_file(value, near=True)) or _is_download(key, value):
             yield value, Hop.SPECULATIVE
+
+
+def _is_download(key: str, value: str) -> bool:
+    if value[:4] == "http" or not _OF_DOWNLOAD.fullmatch(key):
+        return False
+    return a_known_download(value) if key == "file" else a_download(value)
 
 
 def state_files(script: str) -> Iterator[tuple[str, Hop]]:

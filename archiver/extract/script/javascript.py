@@ -14,7 +14,7 @@ from functools import partial
 
 from archiver.config.expressions import compiled
 from archiver.extract.document import SCRIPT_TYPES
-from archiver.extract.references import FILES, URL_KEY, WHOLE_URL, a_download
+from archiver.extract.references import FILES, KNOWN_DOWNLOADS, URL_KEY, WHOLE_URL, a_download
 from archiver.extract.script import bundles, composed, folders, loader_paths, strings
 from archiver.extract.script.strings import ListedPages
 from archiver.url import PAGE_ENDINGS
@@ -75,6 +75,8 @@ _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*
 _OF_OPTIONS = compiled(r"[^{}()]{0,200}\}\s*+,\s*+import\.meta\.url\s*[,)]")  # load({path: "a.txt"}, import.meta.url)
 _PLACE = re.compile(r"(?:\A|[^\w$.])[\"']?(?:path|file|url|href|src)[\"']?\s*:\Z")
 _DOWNLOAD = re.compile(r"[\"'`][^\"'`]{0,500}/[^\"'`/]{0,200}\.(?:[a-zA-Z]\w{0,7}|7z)[\"'`?#]")
+_FILED = re.compile(r"(?:\A|[^\w$.])[\"']?file[\"']?\s*:\Z")
+_KNOWN_DOWNLOAD = re.compile(rf"[\"'`][^\"'`]{{0,500}}/[^\"'`/]{{0,200}}\.(?:{KNOWN_DOWNLOADS})[\"'`?#]", re.IGNORECASE)
 _LINKED = re.compile(rf"(?:\A|[^\w$.])[\"']?{URL_KEY}[\"']?\s*:\Z")
 _ASSIGNED = re.compile(
     r"(?:\.(?:src|href|poster)\s*=|\.(?:setAttribute|attr|prop)\s*\(\s*[\"'`](?:src|href|poster)[\"'`]\s*,"
@@ -270,6 +272,8 @@ def _of_value(before: str, text: str, start: int, end: int) -> _Use:
     if (before.endswith(".get(") and _ASSET.match(text, start)) or _ASSIGNED.search(before):
         return _Use.ASSIGNED
     if before.endswith(":") and _LINKED.search(before):
+        return _Use.LINKED
+    if placed and _FILED.search(before) and _KNOWN_DOWNLOAD.match(text, start):
         return _Use.LINKED
     return _Use.PLACED if placed else _Use.WORD
 
