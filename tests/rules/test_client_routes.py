@@ -40,6 +40,12 @@ VUE = (
     "{path:`/docs`,component:d,children:c},{path:`/p/:id`,component:p,children:[{path:`x`,component:x}]},"
     "{path:`/blog/:page?`,component:o},{path:`/old`,redirect:`/about`},{path:`/:all(.*)*`,component:f}]"
 )
+TANSTACK = (
+    "i=K({getParentRoute:()=>r,path:`/`,component:n}),a=K({getParentRoute:()=>r,path:`about`,component:n}),o=K({getParent"
+    "Route:()=>a,path:`team`,component:n}),s=K({getParentRoute:()=>r,path:`/posts`}).lazy(()=>f()),c=K({getParentRoute:()"
+    "=>s,path:`$id`,component:n}),l=(0,q.K)({getParentRoute:()=>s,path:`/top`,component:n}),u=K({getParentRoute:()=>r,id:"
+    "`_lay`,component:n}),d=D.update({id:`/deep`,path:`/deep`,getParentRoute:()=>u})"
+)
 SPLIT = (
     "function S(){return(0,t.jsx)(R,{children:(0,t.jsx)(A,{path:`deep`,element:(0,t.jsx)(n,{})})})}"
     "b([{path:`/`,element:x(),children:[{path:`part/*`,element:(0,t.jsx)(S,{})},{path:`one`,element:x()}]}])"
@@ -54,6 +60,7 @@ SPLIT = (
         (ELEMENTS, "/about /about/team"),
         (CLASSIC, "/about /about/team"),
         (VUE, "/about /about/team /away /docs /docs/a /docs/b/c /blog /old"),
+        (TANSTACK, "/about /about/team /posts /posts/top /deep"),
         (SPLIT, "/part/deep /one"),
         ('x=[{path:"a",children:[{path:"",component:A},{path:"b",component:B}]}]', "/a /a/b"),
         ('x=[{path:"a",component:A},...y],y=[{path:"b",component:B}]', "/a /b"),
@@ -89,6 +96,12 @@ def test_routes_are_joined_with_their_parents(code: str, expected: str) -> None:
 )
 def test_other_objects_with_a_path_name_no_page(code: str) -> None:
     assert list(routes.pages(code)) == []
+
+
+def test_a_path_below_another_route_is_no_path_of_the_site() -> None:
+    document = Document(f"{ROOT}/main.js", "text/javascript", "", TANSTACK.encode(), Hop.REQUISITE, f"{ROOT}/")
+    found = {link.url.removeprefix(ROOT) for link in links(document).links}
+    assert found == {"/about", "/about/team", "/posts", "/posts/top", "/deep"}
 
 
 @pytest.mark.parametrize(
@@ -142,6 +155,7 @@ def test_any_pieces_name_only_joined_paths(pieces: list[str]) -> None:
         ('h(R,{path:"a",element:h(A)},', ""),
         ('path:"a",component:A,', "{"),
         ('path:"a/*",element:h(A),', "("),
+        ('a=K({getParentRoute:()=>b,path:"a"}),b=K({getParentRoute:()=>a,path:"b"}),', ""),
     ],
 )
 def test_the_time_grows_with_the_length_of_the_script(piece: str, between: str) -> None:

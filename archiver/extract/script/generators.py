@@ -191,7 +191,9 @@ _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'
 _IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
 _OF_VUEPRESS = re.compile(r"\[[\"'`](/[^\"'`\\\s$]{0,500})[\"'`],\{\"?loader\"?:")
 _BASE_PATH = r"[\"'`](/[\w./~-]{1,200})[\"'`]"
-_ROUTER_BASE = re.compile(rf"\bbasename\s?:\s?{_BASE_PATH}|\bhistory\s?:\s?[\w$.]{{1,40}}\(\s?{_BASE_PATH}\s?\)")
+_ROUTER_BASE = re.compile(
+    rf"\bbase(?:name|path)\s?:\s?{_BASE_PATH}|\bhistory\s?:\s?[\w$.]{{1,40}}\(\s?{_BASE_PATH}\s?\)"
+)
 _MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
 _OF_MATERIAL = ("search/search_index.json", "search.json")
 _MODEL_PART = re.compile(r"\"ur[il]\"\s{0,4}:\s{0,4}\"(?!data:)([^\"\\<>]{1,500})\"")

@@ -19,7 +19,7 @@ _DEEPEST = 60  # brackets around a route
 _MOST_PARENTS = 8  # of one table
 _BEFORE, _AFTER = 200, 500  # characters around some path of a table that show its use
 
-_SHOWN = r"[cC]omponents?|element|lazy|load(?:Component|Children)|redirect(?:To)?"
+_SHOWN = r"[cC]omponents?|element|lazy|load(?:Component|Children)|redirect(?:To)?|getParentRoute"
 _SHOWS = re.compile(rf"(?<![\w$.])[\"']?(?:{_SHOWN})[\"']?\s{{0,4}}[:(]")
 _ROUTES = (  # each begins with a word, which the search for it makes fast
     compiled(r"path(?<![\w$.]path)[\"']?\s{0,4}:\s{0,4}(?=[\"'`])"),
@@ -33,8 +33,11 @@ _PATH = compiled(
 _EVERYTHING_BELOW = compiled(r"([\"'`])(/?(?:[\w~@+.-]|/(?![/*]))++)/\*\1")
 _NOTHING = re.compile(r"[\"'`\[]|-?[0-9]|(?:null|undefined|void 0|!0|!1|true|false)(?![\w$])")
 _REDIRECTS = re.compile(r"[\"'`]/|\{|[A-Za-z_$(](?!\w{2,4}[,}])")
-_FUNCTION = re.compile(r"(?:\)|=>)\s*\Z")
 _NAME = r"[A-Za-z_$][\w$]{0,40}"
+# Routes of TanStack Router: a = createRoute({getParentRoute: () => root, path: "/a"}), also a = b.update({…})
+_PARENT = compiled(rf"\(\)\s{{0,4}}=>\s{{0,4}}({_NAME})\s{{0,4}}[,}}]")
+_CREATED = compiled(rf"(?<![\w$.])({_NAME})\s{{0,4}}=\s{{0,4}}(?:\(0,\s?)?[\w$.]{{1,60}}+\)?\(\s{{0,4}}(?=\{{)")
+_FUNCTION = re.compile(r"(?:\)|=>)\s*\Z")
 _ASSIGNED = re.compile(rf"(?<![\w$.])({_NAME})\s{{0,4}}=\s{{0,4}}\Z")
 _USED = compiled(rf"(?:(?<![\w$.])[\"']?children[\"']?\s{{0,4}}:\s{{0,4}}|\.\.\.)({_NAME})\s{{0,4}}(?=[,}}\]])")
 # A table for a part of the site, of which another script knows the place
@@ -76,6 +79,7 @@ class _Tables:
         self._known: dict[int, tuple[str, ...]] = {}
         self._open: list[tuple[str, int]] | None = None  # routes with others below, and their functions
         self._above: dict[str, tuple[str, ...]] = {}  # for the name of each table, its parents
+        self._named: dict[str, int] | None = None  # routes of TanStack Router
         self._tables: dict[int, bool] = {}  # for each list, if it has routes
         self._uses: dict[str, list[int]] = {}
         for used in _USED.finditer(text):
@@ -115,7 +119,7 @@ class _Tables:
         for name in ("component", "Component", "components", "element", "lazy", "loadComponent", "loadChildren"):
             if name in entries and not _NOTHING.match(self._text, entries[name]):
                 return True
-        if "redirectTo" in entries:
+        if "redirectTo" in entries or "getParentRoute" in entries:
             return True
         return "redirect" in entries and _REDIRECTS.match(self._text, entries["redirect"]) is not None
 
@@ -138,10 +142,22 @@ class _Tables:
 
     def _below(self, path: str, position: int, depth: int) -> tuple[str, ...]:
         """Return *path* below each parent of the route at *position*."""
-        if path.startswith("/"):
+        parent = _PARENT.match(self._text, self._entries_of(position).get("getParentRoute", len(self._text)))
+        if path.startswith("/") and parent is None:
             return (path,)
-        above = self._parents(position, depth)[:_MOST_PARENTS]
+        path = path.lstrip("/")
+        above = (self._of_name(parent[1], depth) if parent else self._parents(position, depth))[:_MOST_PARENTS]
         return tuple(f"{parent.rstrip('/')}/{path}" if path else parent for parent in above)
+
+    def _of_name(self, name: str, depth: int) -> tuple[str, ...]:
+        """Return the paths of the route called *name*."""
+        if self._named is None:
+            self._named = {}
+            for found in _CREATED.finditer(self._text):
+                if "getParentRoute" in self._entries_of(found.end()):
+                    self._named.setdefault(found[1], found.end())
+        brace = self._named.get(name, -1)
+        return self._paths(brace, depth + 1) if brace >= 0 else ("",)
 
     def _parents(self, position: int, depth: int) -> tuple[str, ...]:
         """Return the paths of the route around *position*: "" for the root of the router, none if it is unknown."""

@@ -375,8 +375,8 @@ def _is_listed(before: str, after: str) -> bool:
 def _is_route(before: str, after: str) -> bool:
     """Return True if the path between *before* and *after* is one of a client-side router, which shows a page there."""
     key = _MAY_BE_KEYED.search(before)
-    if key is None or not key["route"]:
-        return False
+    if key is None or not key["route"] or "getParentRoute" in before or "getParentRoute" in after[:100]:
+        return False  # the last two: below another route, see `routes`
     return (after[:1] == "," and _SHOWS.match(after) is not None) or _SHOWN.search(before) is not None
 
 
