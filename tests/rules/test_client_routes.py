@@ -46,6 +46,27 @@ TANSTACK = (
     "=>s,path:`$id`,component:n}),l=(0,q.K)({getParentRoute:()=>s,path:`/top`,component:n}),u=K({getParentRoute:()=>r,id:"
     "`_lay`,component:n}),d=D.update({id:`/deep`,path:`/deep`,getParentRoute:()=>u})"
 )
+MANIFEST = (
+    'window.__reactRouterManifest={"routes":{"root":{"id":"root","path":"","hasErrorBoundary":false},'
+    + ",".join(
+        f'"{name}":{{"id":"{name}","parentId":"{parent}",{path},"hasDefaultExport":{shows},"hasErrorBoundary":false}}'
+        for name, parent, path, shows in (
+            ("r/home", "root", '"index":true', "true"),
+            ("r/about", "root", '"path":"about"', "true"),
+            ("r/team", "r/about", '"path":"team"', "true"),
+            ("r/layout", "root", '"caseSensitive":false', "true"),
+            ("r/contact", "r/layout", '"path":"contact"', "true"),
+            ("r/user", "root", '"path":"u/:id"', "true"),
+            ("r/data", "root", '"path":"data"', "false"),
+        )
+    )
+    + "}}"
+)
+SOLID = (
+    "N(R,{base:`/s`,get children(){return[N($,{path:`/`,component:n}),N($,{path:`/about`,component:n,get children()"
+    "{return[N($,{path:`/team`,component:t}),N($,{path:`/`,component:n})]}}),N($,{path:`/docs`,get children(){return "
+    "N($,{path:`intro`,component:t})}}),N($,{path:`*404`,component:n})]}})"
+)
 SPLIT = (
     "function S(){return(0,t.jsx)(R,{children:(0,t.jsx)(A,{path:`deep`,element:(0,t.jsx)(n,{})})})}"
     "b([{path:`/`,element:x(),children:[{path:`part/*`,element:(0,t.jsx)(S,{})},{path:`one`,element:x()}]}])"
@@ -61,6 +82,8 @@ SPLIT = (
         (CLASSIC, "/about /about/team"),
         (VUE, "/about /about/team /away /docs /docs/a /docs/b/c /blog /old"),
         (TANSTACK, "/about /about/team /posts /posts/top /deep"),
+        (MANIFEST, "/about /about/team /contact"),
+        (SOLID, "/about /about/team /docs/intro"),
         (SPLIT, "/part/deep /one"),
         ('x=[{path:"a",children:[{path:"",component:A},{path:"b",component:B}]}]', "/a /a/b"),
         ('x=[{path:"a",component:A},...y],y=[{path:"b",component:B}]', "/a /b"),

@@ -223,7 +223,7 @@ def base_of_routes(text: str, address: str) -> str:
     """
     if _IN_VUEPRESS.search(address) or _OF_VUEPRESS.search(text):
         return ".."
-    stated = {found[1] or found[2] for found in _ROUTER_BASE.finditer(text)}
+    stated = {found[1] or found[2] or found[3] for found in _ROUTER_BASE.finditer(text)}
     return stated.pop().rstrip("/") if len(stated) == 1 else ""
 
 

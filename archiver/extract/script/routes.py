@@ -1,4 +1,4 @@
-"""Pages in the route tables of client-side routers: Angular, React Router, Vue Router and the like.
+"""Pages in the route tables of client-side routers: Angular, React, Solid, TanStack and Vue.
 
 A route is an object with a `path` and what the router shows there: `{path: "about", component: A}`. Routes under
 `children` are below their parent, also as elements: `jsx(Route, {path: "a", children: jsx(Route, {path: "b"})})`. The
@@ -19,13 +19,15 @@ _DEEPEST = 60  # brackets around a route
 _MOST_PARENTS = 8  # of one table
 _BEFORE, _AFTER = 200, 500  # characters around some path of a table that show its use
 
-_SHOWN = r"[cC]omponents?|element|lazy|load(?:Component|Children)|redirect(?:To)?|getParentRoute"
+_SHOWN = r"[cC]omponents?|element|lazy|load(?:Component|Children)|redirect(?:To)?|getParentRoute|hasErrorBoundary"
 _SHOWS = re.compile(rf"(?<![\w$.])[\"']?(?:{_SHOWN})[\"']?\s{{0,4}}[:(]")
 _ROUTES = (  # each begins with a word, which the search for it makes fast
     compiled(r"path(?<![\w$.]path)[\"']?\s{0,4}:\s{0,4}(?=[\"'`])"),
     compiled(r"index(?<![\w$.]index)[\"']?\s{0,4}:\s{0,4}(?:!0|true)(?![\w$])"),
 )
-_ENTRY = compiled(r"\s*+(?:async\s{1,4}\*?)?[\"']?([A-Za-z_$][\w$]{0,40})[\"']?\s{0,4}(?::\s{0,40}|(?=\())")
+_ENTRY = compiled(
+    r"\s*+(?:(?:async|get)\s{1,4}(?=[\w$]))?[\"']?([A-Za-z_$][\w$]{0,40})[\"']?\s{0,4}(?::\s{0,40}|(?=\())"
+)
 _STEP = r"(?:[\w~@+.-]|%[0-9A-Fa-f]{2})++"
 _PATH = compiled(
     rf"([\"'`])(/?(?:{_STEP}(?:/{_STEP})*+)?+)(?:(?:/?:\w{{1,40}}\?)++|(/?))\1(?=\s{{0,40}}(?:[,}}]|/[/*]))"
@@ -37,6 +39,12 @@ _NAME = r"[A-Za-z_$][\w$]{0,40}"
 # Routes of TanStack Router: a = createRoute({getParentRoute: () => root, path: "/a"}), also a = b.update({…})
 _PARENT = compiled(rf"\(\)\s{{0,4}}=>\s{{0,4}}({_NAME})\s{{0,4}}[,}}]")
 _CREATED = compiled(rf"(?<![\w$.])({_NAME})\s{{0,4}}=\s{{0,4}}(?:\(0,\s?)?[\w$.]{{1,60}}+\)?\(\s{{0,4}}(?=\{{)")
+# Routes in the manifest of React Router: {"id": "a", "parentId": "root", "path": "a", "hasErrorBoundary": false, …}
+_LISTED = "hasErrorBoundary"  # a key of each
+_ID = compiled(r"\"([^\"\\]{1,200})\"")
+_IDENTIFIED = compiled(r"\"id\"\s{0,4}:\s{0,4}\"([^\"\\]{1,200})\"")
+# Solid's elements have a function for their children, and all paths are below their parents
+_GETTER = re.compile(r"\bget\s{1,4}children\s{0,4}\(\)\s{0,4}(?:\{|\Z)")
 _FUNCTION = re.compile(r"(?:\)|=>)\s*\Z")
 _ASSIGNED = re.compile(rf"(?<![\w$.])({_NAME})\s{{0,4}}=\s{{0,4}}\Z")
 _USED = compiled(rf"(?:(?<![\w$.])[\"']?children[\"']?\s{{0,4}}:\s{{0,4}}|\.\.\.)({_NAME})\s{{0,4}}(?=[,}}\]])")
@@ -79,7 +87,8 @@ class _Tables:
         self._known: dict[int, tuple[str, ...]] = {}
         self._open: list[tuple[str, int]] | None = None  # routes with others below, and their functions
         self._above: dict[str, tuple[str, ...]] = {}  # for the name of each table, its parents
-        self._named: dict[str, int] | None = None  # routes of TanStack Router
+        self._of_solid = _GETTER.search(text) is not None
+        self._names: dict[str, dict[str, int]] = {}
         self._tables: dict[int, bool] = {}  # for each list, if it has routes
         self._uses: dict[str, list[int]] = {}
         for used in _USED.finditer(text):
@@ -121,6 +130,8 @@ class _Tables:
                 return True
         if "redirectTo" in entries or "getParentRoute" in entries:
             return True
+        if _LISTED in entries and "parentId" in entries:
+            return not self._text.startswith("false", entries.get("hasDefaultExport", 0))
         return "redirect" in entries and _REDIRECTS.match(self._text, entries["redirect"]) is not None
 
     def _paths(self, brace: int, depth: int) -> tuple[str, ...]:
@@ -142,22 +153,33 @@ class _Tables:
 
     def _below(self, path: str, position: int, depth: int) -> tuple[str, ...]:
         """Return *path* below each parent of the route at *position*."""
-        parent = _PARENT.match(self._text, self._entries_of(position).get("getParentRoute", len(self._text)))
-        if path.startswith("/") and parent is None:
+        entries = self._entries_of(position)
+        if path.startswith("/") and "getParentRoute" not in entries and not self._of_solid:
             return (path,)
         path = path.lstrip("/")
-        above = (self._of_name(parent[1], depth) if parent else self._parents(position, depth))[:_MOST_PARENTS]
-        return tuple(f"{parent.rstrip('/')}/{path}" if path else parent for parent in above)
+        above = self._stated(entries, depth) or self._parents(position, depth)
+        return tuple(f"{parent.rstrip('/')}/{path}" if path else parent for parent in above[:_MOST_PARENTS])
 
-    def _of_name(self, name: str, depth: int) -> tuple[str, ...]:
-        """Return the paths of the route called *name*."""
-        if self._named is None:
-            self._named = {}
-            for found in _CREATED.finditer(self._text):
-                if "getParentRoute" in self._entries_of(found.end()):
-                    self._named.setdefault(found[1], found.end())
-        brace = self._named.get(name, -1)
+    def _stated(self, entries: dict[str, int], depth: int) -> tuple[str, ...]:
+        """Return the paths of the parent that a route with these *entries* states; none if it states no parent."""
+        if "getParentRoute" in entries:
+            name, kind = _PARENT.match(self._text, entries["getParentRoute"]), "getParentRoute"
+        elif "parentId" in entries:
+            name, kind = _ID.match(self._text, entries["parentId"]), _LISTED
+        else:
+            return ()
+        brace = self._named(kind).get(name[1], -1) if name else -1
         return self._paths(brace, depth + 1) if brace >= 0 else ("",)
+
+    def _named(self, kind: str) -> dict[str, int]:
+        """Return where the routes of this *kind* begin, by name; it is a key that all of them have."""
+        if kind not in self._names:
+            known = self._names[kind] = {}
+            for found in (_IDENTIFIED if kind == _LISTED else _CREATED).finditer(self._text):
+                brace = self._blocks.around(found.start() if kind == _LISTED else found.end() + 1)
+                if brace >= 0 and kind in self._entries_of(brace):
+                    known.setdefault(found[1], brace)
+        return self._names[kind]
 
     def _parents(self, position: int, depth: int) -> tuple[str, ...]:
         """Return the paths of the route around *position*: "" for the root of the router, none if it is unknown."""
@@ -170,6 +192,8 @@ class _Tables:
                 return used
             if sign == "(" and (props := self._first_object(position, before)) >= 0:
                 return self._paths(props, depth)
+            if sign == "{" and _GETTER.search(self._text, max(0, position - 30), position):
+                continue
             if sign == "{" and self._key_of(before, position) == "children":
                 return self._paths(position, depth)
             if sign in {"{", ""}:
