@@ -85,6 +85,7 @@ SPLIT = (
         (MANIFEST, "/about /about/team /contact"),
         (SOLID, "/about /about/team /docs/intro"),
         (SPLIT, "/part/deep /one"),
+        (f"function U(){{return h(I,{{accept:`image/*`}})}}function V(){{return {ELEMENTS}}}", "/about /about/team"),
         ('x=[{path:"a",children:[{path:"",component:A},{path:"b",component:B}]}]', "/a /a/b"),
         ('x=[{path:"a",component:A},...y],y=[{path:"b",component:B}]', "/a /b"),
         ('y=[{path:"b",component:B}];x=[{path:"a",children:y},{path:"c",children:y}]', "/a/b /c/b"),
@@ -146,14 +147,18 @@ def test_a_table_for_the_children_of_a_route_in_another_script_names_nothing(cod
     [
         ('r=[{path:"about",loadComponent:()=>f()}]', "/app/about"),  # Angular's scripts are in the folder of its base
         ('r=[{path:"about",component:A}]', "/about"),
+        ('r=[{path:"about",component:A}];s({redirectTo:x,letters:"\u0275"})', "/about"),
+        ('r=[{path:"about",component:A}];A.\u0275cmp=d()', "/app/about"),
         ('r=[{path:"about",component:A}];k({history:w("/app/"),routes:r})', "/app/about"),
     ],
 )
 def test_a_table_begins_at_the_base_of_the_application(code: str, expected: str) -> None:
-    document = Document(f"{ROOT}/app/main.js", "text/javascript", "", code.encode(), Hop.REQUISITE, f"{ROOT}/app/x/y")
+    document = Document(
+        f"{ROOT}/app/main.js", "text/javascript", "utf-8", code.encode(), Hop.REQUISITE, f"{ROOT}/app/x/y"
+    )
     assert [link.url for link in links(document).links] == [ROOT + expected]
-    page = Document(f"{ROOT}/app/x/y", "text/html", "", f"<script>{code}</script>".encode())
-    inline = expected if "history" in code else "/about"
+    page = Document(f"{ROOT}/app/x/y", "text/html", "utf-8", f"<script>{code}</script>".encode())
+    inline = expected if "history" in code else "/about"  # Angular's scripts are never part of the page
     assert [link.url for link in links(page).links] == [ROOT + inline]
 
 

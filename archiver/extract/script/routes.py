@@ -32,9 +32,9 @@ _STEP = r"(?:[\w~@+.-]|%[0-9A-Fa-f]{2})++"
 _PATH = compiled(
     rf"([\"'`])(/?(?:{_STEP}(?:/{_STEP})*+)?+)(?:(?:/?:\w{{1,40}}\?)++|(/?))\1(?=\s{{0,40}}(?:[,}}]|/[/*]))"
 )  # /a, a/b/, /a/:page?
-_EVERYTHING_BELOW = compiled(r"([\"'`])(/?(?:[\w~@+.-]|/(?![/*]))++)/\*\1")
+_EVERYTHING_BELOW = compiled(r"path(?<![\w$.]path)[\"']?\s{0,4}:\s{0,4}([\"'`])(/?(?:[\w~@+.-]|/(?![/*]))++)/\*\1")
 _NOTHING = re.compile(r"[\"'`\[]|-?[0-9]|(?:null|undefined|void 0|!0|!1|true|false)(?![\w$])")
-_REDIRECTS = re.compile(r"[\"'`]/|\{|[A-Za-z_$(](?!\w{2,4}[,}])")
+_REDIRECTS = re.compile(r"[\"'`]/|\{|\(|(?!(?:true|false|null|undefined)(?![\w$]))[A-Za-z_$]")
 _NAME = r"[A-Za-z_$][\w$]{0,40}"
 # Routes of TanStack Router: a = createRoute({getParentRoute: () => root, path: "/a"}), also a = b.update({…})
 _PARENT = compiled(rf"\(\)\s{{0,4}}=>\s{{0,4}}({_NAME})\s{{0,4}}[,}}]")
@@ -54,7 +54,10 @@ _HANDED_ON = compiled(
     rf"\.forChild\s{{0,4}}\(\s{{0,4}}({_NAME})|\bexport\s{{1,4}}default\s{{1,4}}({_NAME})\s*+(?:;|\Z)"
 )
 _EXPORTED = compiled(r"\bexport\s{0,4}\{([^{}]{1,20000}+)\}")
-_OF_ANGULAR = re.compile(r"\u0275|\\u0275|(?<![\w$.])(?:load(?:Component|Children)|redirectTo|pathMatch)\s{0,4}:")
+_OF_ANGULAR = re.compile(
+    r"(?:\u0275|\\u0275)(?:cmp|dir|fac|inj|mod|prov)(?!\w)"
+    r"|(?<![\w$.])(?:load(?:Component|Children)\s{0,4}:|pathMatch\s{0,4}:\s{0,4}[\"'`](?:full|prefix))"
+)
 _AFTER_HASH = re.compile(r"(?<![\w$.])useHash\s{0,4}:\s{0,4}(?:!0|true)")
 
 
@@ -216,10 +219,10 @@ class _Tables:
         if self._open is None:
             self._open = []
             for found in _EVERYTHING_BELOW.finditer(self._text):
-                self._open += (
-                    (path, self._function(found.start()))
-                    for path in self._below(found[2], self._blocks.around(found.start()), 0)
-                )
+                brace = self._blocks.around(found.start())
+                if brace >= 0 and self._shows(self._entries_of(brace)):
+                    function = self._function(brace)
+                    self._open += ((path, function) for path in self._below(found[2], brace, 0))
         own = self._function(position)
         above = {path for path, function in self._open if function != own}
         return (*above,) if len(above) == 1 else () if above else ("",)
