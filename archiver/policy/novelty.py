@@ -176,9 +176,10 @@ class Novelty:
         more, few = self._shown.unseen(rest, at.salt)
         found = PageNovelty.NEW if brings else self._judge(unseen + more, specific + few, at)
         self._compare(page, at, first + rest, unseen + more, found)
-        if found is PageNovelty.NOTHING and not specific and not few:
-            unseen, few = self._shown.unseen(blocks(page[:READ_ALL]), at.salt)
-            found = self._judge(unseen, few, at)
+        if found is PageNovelty.NOTHING:
+            read = frozenset(first + rest)  # they are known from this page now
+            unread = [block for block in blocks(page[:READ_ALL]) if block not in read]
+            found = self._judge(*self._shown.unseen(unread, at.salt), at)
         return found
 
     def _opens_with_news(self, unseen: list[bytes], at: Place) -> bool:

@@ -41,6 +41,7 @@ ONCE_LONG = 40  # letters alone
 _BLOCK = re.compile(rb"</?+(?:d[dti]|h[1-6]|p(?:re)?|li|t(?:r|itle)|br|s(?:cript|ection)|option)[\s>v/]")
 _UPPER = re.compile(rb"</?(?:P|TR|LI|D[DTI]|H[1-6]|BR)[\s>V/]")
 _HEADING = b"<h1"
+_MAIN = b"<main"
 _OTHER_HEADING = re.compile(rb"<(?:main|article|H1)")
 _HIDDEN = compiled(
     rb"<(?:(a|style|svg|button|time)\b[^>]*+>[^<]*+(?:<(?!/\1)[^<]*+)*+(?:</\1|\Z)"
@@ -116,8 +117,14 @@ NO_TEXT = BlockText(b"", ())
 
 
 def heading(page: bytes) -> int:
-    """Return where the heading of *page* is, or else its text; 0 if neither is near its beginning."""
-    at = page.find(_HEADING, 0, MENUS)
+    """Return where the heading of *page* is, or else its text; 0 if neither is near its beginning.
+
+    A heading above the main part is often the name of the site, so one in the main part, or that part, goes first.
+    """
+    main = page.find(_MAIN, 0, MENUS)
+    at = page.find(_HEADING, max(main, 0), MENUS)
+    if at < 0 <= main:
+        return main
     if at < 0:
         found = _OTHER_HEADING.search(page, 0, MENUS)
         at = found.start() if found is not None else 0

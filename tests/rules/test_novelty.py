@@ -87,3 +87,33 @@ def test_what_was_measured_is_news(measured: str) -> None:
         return novelty.worth(f"http://host.test/of/{number}", "x", f"<h1>Results</h1>{rows}".encode(), markup=True)
 
     assert {worth(number) for number in range(20, 40)} <= {PageNovelty.NEW, PageNovelty.NUMBERS}
+
+
+MENU = b'<ul><li class="tool"><a href="/wiki?page=%d&amp;do=%d" title="A"><svg><path d="M1 14c-2"/></svg></a></li></ul>'
+FEW_LINK = b'<ul><li><div><a href="/wiki?page=%d">Other</a></div></li></ul>'  # the link of a few pages to one page
+
+
+def _in_letters(number: int) -> bytes:
+    return b"".join(b"abcdefghij"[digit : digit + 1] for digit in map(int, str(number)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"<main><h1>Page</h1>", b"</main>"),  # below the site's own heading
+        (b"<main>", b"</main>"),
+        (b"<div>", b"</div>"),  # in the part of the page that is read last
+    ],
+)
+def test_a_text_below_many_menus_is_news(before: bytes, after: bytes) -> None:
+    """As in DokuWiki, where the first heading is the name of the wiki and 6 kB of menus follow."""
+    novelty = Novelty()
+    worth = []
+    for number in range(60):
+        menu = b"".join(MENU % (number, tool) for tool in range(45))
+        text = b"<p>It is about the %s of things.</p>" % _in_letters(number)
+        page = b"<html><h1>The wiki</h1>%s%s%s%s%s%s</html>" % (
+            menu, before, text, FEW_LINK % (number // 4), after, menu + menu,
+        )  # fmt: skip
+        worth.append(novelty.worth(f"http://host.test/wiki?page={number}", "wiki", page, markup=True, varied=True))
+    assert worth == [PageNovelty.NEW] * 60
