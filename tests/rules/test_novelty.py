@@ -78,6 +78,40 @@ def test_the_time_that_an_answer_took_is_no_news(time: str) -> None:
     assert {worth(number) for number in range(3, 40)} <= {PageNovelty.COPY, PageNovelty.NOTHING}
 
 
+@pytest.mark.parametrize(
+    "named",
+    [
+        '"wgArticleId":0,"wgBackendResponseTime":%d,"wgHostname":"a"',
+        '"limitreport":{"cputime":"0.%d","walltime":"1.%d"}',
+        "page.response_time = %d; page.last = 7",
+        "'render-time': '%d.25'",
+    ],
+)
+def test_a_named_time_of_the_answer_is_no_news(named: str) -> None:
+    """Scripts of a page hold it among its other settings."""
+    novelty = Novelty()
+
+    def worth(number: int) -> PageNovelty:
+        took = str(1000003 * number % 99991)
+        page = f"<h1>Trees</h1><script>set({{{named.replace('%d', took)}}})</script><p>Each list of trees is the same"
+        return novelty.worth(f"http://host.test/trees?order={'ab' * number}", "x", page.encode(), markup=True)
+
+    worth(1)  # it stops at the text …
+    worth(2)  # … so the script is new here
+    assert {worth(number) for number in range(3, 40)} <= {PageNovelty.COPY, PageNovelty.NOTHING}
+
+
+def test_other_named_numbers_are_news() -> None:
+    novelty = Novelty()
+
+    def worth(number: int) -> PageNovelty:
+        shown = f'{{"responseTime":3,"distance":{417 * number},"overtime":{91 * number}}}'
+        page = f"<h1>Runs</h1><script>show({shown})</script>"
+        return novelty.worth(f"http://host.test/run?of={'ab' * number}", "x", page.encode(), markup=True)
+
+    assert {worth(number) for number in range(20, 40)} <= {PageNovelty.NEW, PageNovelty.NUMBERS, PageNovelty.NUMBER}
+
+
 @pytest.mark.parametrize("measured", ["%dmm", "%d kg", "9.%ds", "%dm"])
 def test_what_was_measured_is_news(measured: str) -> None:
     novelty = Novelty()
