@@ -31,6 +31,16 @@ def test_a_trap_ends_by_itself(name: str) -> None:
     assert simulation.held
 
 
+@pytest.mark.parametrize("name", [name for name in endless_sites.TRAPS if "made-up" in name])
+@pytest.mark.parametrize("stops", [(600,), (500, 1000)])
+def test_a_resumed_crawl_of_made_up_text_ends(name: str, stops: tuple[int, ...]) -> None:
+    simulation = Simulation(endless_sites.alone(name))
+    for stop in (*stops, 2 * MOST):
+        simulation.run(stop)
+    assert len(simulation.asked) < MOST
+    assert simulation.held
+
+
 @pytest.mark.parametrize("name", endless_sites.TRAPS)
 def test_a_trap_beside_a_real_site_costs_none_of_its_pages(name: str) -> None:
     family = PARTS()
