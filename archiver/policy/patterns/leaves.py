@@ -21,6 +21,7 @@ from archiver.policy.dead_ends import HOPELESS, LEVELS, MOST_PLACES
 from archiver.policy.patterns.variety import Variety
 from archiver.policy.url_forms import VARIANT, UrlShape, likeness, page_of
 
+SEVERAL = 2  # pages of a pattern that speak for it; one alone says no more than its family
 PROOF = 8  # pages of a pattern that lead no further
 A_LIST = 5  # new pages of one family, or that differ only in their query, that a page names to be a list of them
 LONG_LIST = 2  # level of a pattern of lists; from there on, what they name costs the site its budget
@@ -88,9 +89,11 @@ class Leaves:
                 self._lists.add((address, name))
 
     def tallies(self, names: UrlShape) -> Iterator[PatternTally]:
-        """Yield the counts for *names*, to save them. `restore` takes them back."""
+        """Yield the counts for *names* that have several pages, to save them. `restore` takes them back."""
         for name in dict.fromkeys(names):
             leads_on, end = self._lead_on[name], self._end[name]
+            if leads_on + end < SEVERAL:
+                continue
             yield PatternTally(ENDINGS + name, leads_on + end, leads_on, int(self.variety.differs(name)), end)
             if (found := self._discoveries.get(name)) is not None:
                 lately, before = (round(THOUSANDTHS * average) for average in (found.lately, found.before))
@@ -130,7 +133,8 @@ class Leaves:
             return False
         if not self._held.isdisjoint(likeness(via)):
             return False
-        known = names.pattern if self._end[names.pattern] + self._lead_on[names.pattern] > 1 else names.family
+        own = self._end[names.pattern] + self._lead_on[names.pattern]
+        known = names.pattern if own >= SEVERAL else names.family
         if (discovery := self._discoveries.get(known)) is not None and discovery.ends():
             return True
         if not self._is_listed(address, via, names.family):
