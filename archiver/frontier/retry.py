@@ -23,6 +23,7 @@ from archiver.frontier.connection import Connection, Reader
 from archiver.frontier.gathered import INCOMPLETE
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
+from archiver.policy.content_ids import PROVEN
 from archiver.policy.dead_ends import MAZES
 from archiver.policy.patterns.leaves import DISCOVERIES, ENDINGS
 from archiver.policy.patterns.tallies import SITE
@@ -150,10 +151,14 @@ def queue_seeds_again(db: Connection, seeds: Sequence[str], due: float) -> None:
 
 
 MOST_HELD = 20_000  # URLs of one pattern
+ONE_IN = 4  # pages of a pattern that often brings news, and at least as many as prove a pattern
 
 _PATTERNS = """
 SELECT note, count(*), min(url), coalesce((SELECT sum(links) FROM refusal_counts WHERE rule = note), 0)
 FROM urls INDEXED BY urls_held WHERE state = 'held' GROUP BY note ORDER BY 2 DESC, note
+"""
+_TALLIES = """
+SELECT pattern, visits, fruitful FROM pattern_tallies WHERE pattern IN (SELECT value FROM json_each(?))
 """
 _COUNT_HELD = "SELECT count(*) FROM urls INDEXED BY urls_held WHERE state = 'held' AND note = ?"
 _NEXT_HELD = "SELECT id FROM urls INDEXED BY urls_held WHERE state = 'held' AND note = ? ORDER BY url LIMIT ?"
@@ -177,13 +182,22 @@ class HeldPattern:
     urls: int
     example: str
     beyond: int = 0  # more links, which were counted but not kept
+    visited: int = 0  # pages of the pattern that were fetched, and …
+    fruitful: int = 0  # … those that brought something new
+
+    @property
+    def often_brought_news(self) -> bool:
+        """True if so many of its pages brought something new that the others may be real too."""
+        return self.fruitful >= PROVEN and self.fruitful * ONE_IN >= self.visited
 
 
 def held_patterns(db: Reader) -> list[HeldPattern]:
-    """Return the held patterns, those with most URLs first."""
-    return [
-        HeldPattern(*note_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)
-    ]
+    """Return the held patterns, first those that often brought news, and then those with most URLs."""
+    found = [(*note_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)]
+    tallies = db.execute(_TALLIES, (json.dumps([pattern for pattern, *_ in found]),)) if found else ()
+    counts = {pattern: (visits, fruitful) for pattern, visits, fruitful in tallies}
+    held = [HeldPattern(*each, *counts.get(each[0], (0, 0))) for each in found]
+    return sorted(held, key=lambda each: not each.often_brought_news)
 
 
 def retry_command(held: HeldPattern | None = None) -> str:

@@ -234,3 +234,29 @@ def test_large_crawl_is_quick(tmp_path: Path) -> None:
             assert len(list(totals.hosts(opened, NOW))) == 2000
 
     assert seconds(run) < 20  # under a second; one look at all URLs for each host would take minutes
+
+
+def test_held_patterns_that_often_brought_news_come_first(crawl: Path) -> None:
+    """Several calendars have more held URLs than the wiki, of which most pages are real."""
+    tallies = {"http://wiki.example/doku?id": (280, 164), **{f"http://cal{n}.example/N": (1200, 100) for n in range(6)}}
+    with closing(sqlite3.connect(crawl / "crawl.db")) as held, held:
+        for name, (visits, fruitful) in tallies.items():
+            held.execute(
+                "INSERT INTO pattern_tallies (pattern, visits, fruitful, streak) VALUES (?, ?, ?, 0)",
+                (name, visits, fruitful),
+            )
+            for number in range(3 if "wiki" in name else 5):
+                held.execute(
+                    "INSERT INTO urls (url, host, state, hop, path, depth, off_scope_hops, priority, note) "
+                    "VALUES (?, 1, 'held', 'L', 'L', 1, 0, 2, ?)",
+                    (f"{name}{number}", f"trap-budget: 1100: {name}"),
+                )
+    with totals.open_totals(crawl) as db:
+        words = " ".join(" ".join(summary_lines(read_summary(db, "done", None))).split())
+    assert (
+        "3 URLs are held: http://wiki.example/doku?id looks endless (trap-budget: 1100), although 164 of its" in words
+    )
+    assert "280 pages brought something new" in words
+    assert words.count("brought something new") == 1
+    assert words.index("wiki.example") < words.index("cal0.example")
+    assert "and 3 more patterns" in words

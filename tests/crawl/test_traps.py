@@ -242,7 +242,7 @@ def test_budgets(tmp_path: Path) -> None:
         assert crawl(tmp_path, server.url(), host_concurrency=1, pattern_budget=20).code is ExitCode.DONE
         assert sum(target.startswith("/item/") for target in server.log.targets()) == 20
         name, example = server.url("/item/N"), server.url("/item/20")
-        assert list(_held(tmp_path).values()) == [HeldPattern(name, "pattern-budget: 20", 1, example)]
+        assert list(_held(tmp_path).values()) == [HeldPattern(name, "pattern-budget: 20", 1, example, 0, 20, 20)]
 
 
 @pytest.mark.parametrize(("kind", "reached"), [("follow", {"/there"}), ("seeds", {"/there", "/on"}), ("stop", set())])

@@ -294,6 +294,8 @@ def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
         more = f" (plus {humanize.count(each.beyond, 'link')} not queued)" if each.beyond else ""
         behind = humanize.count(each.urls, "URL is", "URLs are")
         words = f"{behind} held{more}: {shortened(each.pattern)} looks endless ({printable(each.rule)})"
+        if each.often_brought_news:
+            words += f", although {each.fruitful:,} of its {humanize.count(each.visited, 'page')} brought something new"
         words += f", such as {shortened(each.example)}"
         yield Finding("held", words, f"{retry_command(each)} && archiver resume DIR", "fetch them", trouble=True)
     if len(patterns) > MAX_HELD:
