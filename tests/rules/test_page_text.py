@@ -112,7 +112,9 @@ def test_no_block_is_lost_between_the_opening_and_the_rest(length: int) -> None:
     ("page", "at"),
     [
         (b"<p><main><h1>A", 9),
-        (b"<p><article><main>", 3),
+        (b"<h1>Site</h1><main><h1>A", 19),
+        (b"<h1>Site</h1><main><p>", 13),
+        (b"<p><article><main>", 12),
         (b"<p>a<article>", 4),
         (b"<H1>A", 0),
         (b"<p>a", 0),
