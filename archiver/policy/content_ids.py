@@ -15,6 +15,7 @@ from archiver.model import PatternTally
 from archiver.policy.url_forms import ids_in, variant
 
 KNOWN = 1 << 16  # ids: half a megabyte
+TRIED = 8  # places for a URL without its ids; only if others have taken all of these is one forgotten
 PROVEN = 8  # fruitful pages of a pattern; from then on we suspect it only if a third of its pages are barren
 MOST_PAGES = 2000  # remembered with the tally that they counted for
 MOST_IDS = 8  # of a URL, which are compared
@@ -45,10 +46,15 @@ class ContentIds:
         common = variant(address)
         if not common:
             return False
-        key, itself = hash(common), hash(address)
-        place = 2 * (key % (len(self._variants) // 2))
-        if self._variants[place] == key:
-            return self._variants[place + 1] != itself
+        key, itself, places = hash(common), hash(address), len(self._variants) // 2
+        for step in range(TRIED):
+            place = 2 * ((key + step) % places)
+            if self._variants[place] == key:
+                return self._variants[place + 1] != itself
+            if not self._variants[place]:
+                break
+        else:
+            place = 2 * (key % places)
         self._variants[place], self._variants[place + 1] = key, itself
         return False
 

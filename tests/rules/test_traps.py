@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy import dead_ends, traps, url_forms
+from archiver.policy.content_ids import ContentIds
 from archiver.policy.novelty import OFTEN, READ, Novelty, PageNovelty
 from archiver.policy.patterns import tallies
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
@@ -439,6 +440,21 @@ def test_memory_of_dead_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(mazes._pages) <= 50
     assert len(forms._patterns) <= 50
     assert forms._spent <= set(forms._patterns)
+
+
+PLACES = 64
+
+
+def test_pages_are_variants_although_others_have_their_place() -> None:
+    """Their place follows from a hash, which is another one in each process."""
+    first, second = (f"{HOME}/{{}}?id={digit * 40}" for digit in ("a1", "b2"))
+    place = hash(variant(first.format("page"))) % PLACES
+    other = next(name for name in map(str, range(10_000)) if hash(variant(first.format(f"x{name}"))) % PLACES == place)
+    ids = ContentIds(PLACES)
+    names = ("page", f"x{other}")
+    assert not any(ids.is_variant(first.format(name)) for name in names)
+    assert all(ids.is_variant(second.format(name)) for name in names)
+    assert not any(ids.is_variant(first.format(name)) for name in names)
 
 
 @pytest.mark.parametrize(
