@@ -21,7 +21,6 @@ from archiver.policy.novelty import Novelty  # noqa: E402
 from archiver.policy.url_forms import pattern  # noqa: E402 - the project need not be installed
 from fixtures import endless_sites, near_copies, scarce_sites, trap_lookalikes  # noqa: E402 - need not be installed
 from fixtures.simulated_crawl import Simulation  # noqa: E402
-from fixtures.trap_lookalikes import Site  # noqa: E402
 
 MOST_PAGES = 400
 ROUNDS = 9
@@ -44,7 +43,7 @@ def rows(stops: Sequence[int]) -> Iterator[str]:
         yield f"| {name} | {len(simulation.asked):,} | {sum(simulation.held.values()):,} |\n"
 
 
-def _crawled(site: Site, stops: Sequence[int]) -> Simulation:
+def _crawled(site: trap_lookalikes.Site, stops: Sequence[int]) -> Simulation:
     simulation = Simulation(site)
     for stop in stops:
         simulation.run(stop)

@@ -150,7 +150,7 @@ async def learned_rules(
     if settings.scope.redirects == "seeds":
         rules.scope.add_moved_seeds(await frontier.seed_redirects())
     if rules.traps is not None and (sites := rules.traps.suspicious_sites()):
-        rules.traps.recall(await frontier.latest_links(sites))
+        rules.recall(await frontier.latest_links(sites))
     return rules
 
 

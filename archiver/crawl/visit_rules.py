@@ -163,7 +163,7 @@ class VisitRules:
                 self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
     def recall(self, links: Iterable[tuple[str, str]]) -> None:
-        """Take in the *links* that other crawlers have queued, each as the URLs of the page and of the target."""
+        """Take in the *links*, as (page, target), that earlier runs or other crawlers have queued."""
         if self.traps is not None:
             with self.lock:
                 self.traps.recall(links)

@@ -167,26 +167,20 @@ def test_a_real_site_beside_traps(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'waiting'") == [(0,)]
 
 
-def test_near_copies_that_a_list_names(tmp_path: Path) -> None:
-    """They go after the lists, and all of them are fetched, also by a later run."""
-    family = trap_lookalikes.family("stamps", near_copies.stamps(12, 50))
+@pytest.mark.parametrize(
+    ("site", "budget", "first"),
+    [
+        (near_copies.stamps(12, 50), 100, 300),  # a list names them, so they go after the lists
+        (scarce_sites.thesaurus(1800), 800, 900),  # words that name each other, and ever fewer new ones
+    ],
+    ids=["near copies", "words"],
+)
+def test_a_later_run_fetches_all_pages_of_a_site_that_ends(tmp_path: Path, site: Site, budget: int, first: int) -> None:
+    family = trap_lookalikes.family("site", site)
     with _served(family.site) as server:
-        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=100, max_urls=300).code
+        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=budget, max_urls=first).code
         assert code is ExitCode.LIMIT
-        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=100, resume=True).code
-        assert code is ExitCode.DONE
-        asked = server.log.targets()
-    assert family.real <= set(asked)
-    assert _held(tmp_path) == {}
-
-
-def test_words_that_name_each_other(tmp_path: Path) -> None:
-    """They name ever fewer new words, so all of them are fetched, also by a later run."""
-    family = trap_lookalikes.family("thesaurus", scarce_sites.thesaurus(1800))
-    with _served(family.site) as server:
-        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=800, max_urls=900).code
-        assert code is ExitCode.LIMIT
-        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=800, resume=True).code
+        code = crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=budget, resume=True).code
         assert code is ExitCode.DONE
         asked = server.log.targets()
     assert family.real <= set(asked)

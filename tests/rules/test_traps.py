@@ -476,7 +476,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
                 f"{HOME}/{_words(number)}/{number}", b"<p>whatever", (f"{HOME}/x{number}", f"{HOME}/y{number}")
             )
         )
-    assert len(watch._tallies) <= 50
+    assert len(watch._tallies._tallies) <= 50
     assert len(watch._tallies.levels) <= 50
 
 

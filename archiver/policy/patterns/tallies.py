@@ -23,9 +23,6 @@ class PatternTallies:
     def __contains__(self, name: object) -> bool:
         return name in self._tallies
 
-    def __len__(self) -> int:
-        return len(self._tallies)
-
     def level(self, name: str) -> int:
         """Return how late the pages of the pattern or family *name* go; 0: in their turn."""
         return self.levels.get(name, 0)
