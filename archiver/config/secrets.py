@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from archiver.config.option_types import OptionType
 from archiver.errors import ConfigError
 
 FORMS = "env:NAME, file:/PATH or keyring:SERVICE/USER"
@@ -69,6 +68,3 @@ def source_in_header(line: str) -> tuple[str, SecretSource] | None:
     """
     found = _IN_HEADER.fullmatch(line)
     return None if found is None else (found[1], secret_source(found[2]))
-
-
-SECRET_SOURCE = OptionType("SECRET", f"where a secret is ({FORMS})", secret_source, str)

@@ -23,7 +23,6 @@ class ViewNeed(IntEnum):
 
 
 FEW = 200  # characters of text; a page with fewer says nothing by itself
-LONGEST_ID = 400  # characters of a tag, after the id
 
 _SCRIPTS = re.compile(rb"<script\b|\son[a-z]{3,20}\s*=", re.IGNORECASE)
 _EMPTY_PLACE = re.compile(

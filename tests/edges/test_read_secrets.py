@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from archiver.config.secrets import SECRET_SOURCE, SecretSource
+from archiver.config.secrets import secret_source
 from archiver.crawl import secrets
 from archiver.errors import ConfigError
 
 
 def read(text: str) -> str:
-    source: SecretSource = SECRET_SOURCE.parse(text)
+    source = secret_source(text)
     found = secrets._read((source,))
     assert found[source] not in repr(found)
     return found[source]
