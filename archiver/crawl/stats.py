@@ -25,7 +25,7 @@ Why = Literal[
     "rate",
     "retry-after",
     "bandwidth",
-    "our own work",
+    "our backlog",
     "robots.txt",
     "retry",
     "asleep, next probe",
@@ -294,7 +294,7 @@ def _line(host: LeasedHost, now: float) -> HostLine:
     elif host.quota_reached:
         why = "limit reached"
     elif host.earliest > now:
-        ours: Why = "our own work" if host.rests_for_us else "bandwidth" if host.pays else "retry-after"
+        ours: Why = "our backlog" if host.rests_for_us else "bandwidth" if host.pays else "retry-after"
         why = "asleep, next probe" if host.backing_off else ours
         wait = host.earliest - now
     elif not host.window and host.later < float("inf"):

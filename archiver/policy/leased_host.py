@@ -166,7 +166,7 @@ class LeasedHost:
     newcomer: bool = False  # it waits until there is room for hosts that are not proven
     proven: bool = False  # its latest answer came quickly
     backing_off: bool = False  # it is down: one request at a time
-    rested: float = -NEVER  # until then it waits because our own work is behind, not because it wants to
+    rested: float = -NEVER  # until then it waits because we have not stored what came, not because it wants to
     backlog_until: float = -NEVER  # the same, but only while many of its answers wait for the slow writer
     # its quota
     quota_reached: bool = False  # what waits stays in the frontier for this run
@@ -186,7 +186,7 @@ class LeasedHost:
 
     @property
     def rests_for_us(self) -> bool:
-        """True if nothing but our own work makes it wait."""
+        """True if it waits only because we have not yet stored what came."""
         return self.not_before <= max(self.rested, self.backlog_until)
 
     @property

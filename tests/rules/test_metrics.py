@@ -34,7 +34,7 @@ NAMES = {
     "archiver_hosts": ("gauge", {"state": {"due", "parked", "asleep", "slowed", "held"}}),
     "archiver_queue_wait_seconds": (
         "gauge",
-        {"why": {"rate", "retry-after", "bandwidth", "our own work", "retry", "asleep, next probe"}},
+        {"why": {"rate", "retry-after", "bandwidth", "our backlog", "retry", "asleep, next probe"}},
     ),
     "archiver_batch_seconds": ("histogram", {"le": {*map(str, BATCH_BOUNDS), "+Inf"}}),
     "archiver_commit_lag_seconds": ("gauge", {}),

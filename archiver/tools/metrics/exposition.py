@@ -35,7 +35,7 @@ OTHER = "other"
 STATES = ("waiting", "archived", "failed", "excluded", "held")
 RESULTS = ("archived", "variant", "retried", "failed", "excluded", OTHER)
 CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx", OTHER)
-WAITS = ("rate", "retry-after", "bandwidth", "our own work", "retry", "asleep, next probe")
+WAITS = ("rate", "retry-after", "bandwidth", "our backlog", "retry", "asleep, next probe")
 HOSTS = ("due", "parked", "asleep", "slowed", "held")
 
 
