@@ -444,6 +444,30 @@ def test_the_languages_of_the_search_of_mkdocs(config: str, expected: set[str]) 
     }
 
 
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (
+            """{"docs":[{"location":"","text":"/z.png"},{"location":"two/#a"},{"location":"two/#b"},8,
+            {"location":"g/one.html"},{"location":"/s/x/"},{"location":"x:y"},{"location":7}]}""",
+            {"/s/", "/s/two/", "/s/g/one.html"},
+        ),
+        (
+            '{"index":{"ref":"url","documentStore":{"store":{"./":["a"]}}},"store":{"./":{},"a/b c.html":{}}}',
+            {"/s/search/", "/s/search/a/b%20c.html"},
+        ),
+        ('{"version":"0.5.12","ref":"url","documentStore":{"store":{"a.html#x":["w"]}}}', {"/s/search/a.html"}),
+        ('{"version":"0.5.12","ref":"id","documentStore":{"store":{"a.html":["w"]}}}', set()),
+        ('{"docs":{"location":"a/"},"index":[],"ref":"url","store":["a.html"],"documentStore":1}', set()),
+        ('{"docs":[{"location":"a/"', set()),
+        ('{"docs":' + "[" * 100_000, set()),
+    ],
+    ids=["MkDocs", "GitBook 3", "GitBook 2", "unknown names", "other types", "torn", "deep"],
+)
+def test_the_pages_in_a_search_index(index: str, expected: set[str]) -> None:
+    assert named(index, "/s/search/search_index.json", "application/json") == {f"{page} X" for page in expected}
+
+
 WORKER = "self.addEventListener('install',()=>self.skipWaiting());"
 
 

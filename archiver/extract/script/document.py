@@ -5,10 +5,10 @@ may also mean its own folder, so a relative path in JSON is read both ways. Mark
 into the page. A relative path that ends a whole URL of the same data is that file, and no guess. All are guesses,
 except what scripts of site generators name.
 
-The indexes of known form are Pagefind's and its results, MkDocs' languages, pages of Gatsby, texts of Docsify, stories
-of Storybook and images of IIIF. Most of their URLs are requisites. Guesses are Pagefind's pages, MkDocs' languages,
-which two generators keep in different folders, Docsify's texts, and the URL of each story. Linear; data in any other
-form names nothing.
+The indexes of known form are Pagefind's and its results, those of MkDocs and GitBook, pages of Gatsby, texts of
+Docsify, stories of Storybook and images of IIIF. Most of their URLs are requisites. Guesses are the pages that a search
+finds, MkDocs' languages, which two generators keep in different folders, Docsify's texts, and the URL of each story.
+Linear; data in any other form names nothing.
 """
 
 import itertools
@@ -176,7 +176,7 @@ def read_index(document: Document) -> Links:
     elif path.endswith((".md", ".txt")):
         urls, hop = _of_text(document, body, path), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
-        urls, hop = _of_languages(body), Hop.SPECULATIVE
+        urls, hop = chain(_of_languages(body), _found_by_search(body)), Hop.SPECULATIVE
     elif jupyterlite.is_data(path):
         urls, hop = jupyterlite.of_data(body, path), Hop.SPECULATIVE
     elif path.endswith("/pagefind-entry.json"):
@@ -256,6 +256,34 @@ def _of_languages(body: bytes) -> Iterator[str]:
     folder = "../assets/javascripts/lunr"
     yield from (f"{folder}/min/{name}.min.js" for name in names)
     yield from (f"{folder}/{_CUTTERS[name]}.js" for name in others if name in _CUTTERS)
+
+
+def _found_by_search(body: bytes) -> Iterator[str]:
+    """Yield the pages in the search index of MkDocs or GitBook, some of which no menu names.
+
+    MkDocs keeps the index in a folder below its root. Up to version 2, GitBook lists pages only in the index of words.
+    """
+    try:
+        index = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    entries = _member(index, "docs")
+    locations = [_member(entry, "location") for entry in entries] if isinstance(entries, list) else []
+    yield from _pages_of("../", locations)
+    words = _member(index, "index") or index
+    if _member(words, "ref") == "url":
+        listed = _member(index, "store") or _member(_member(words, "documentStore"), "store")
+        yield from _pages_of("./", listed if isinstance(listed, dict) else ())
+
+
+def _member(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _pages_of(root: str, locations: Iterable[object]) -> Iterator[str]:
+    """Yield each page in *locations*, whose headings are listed too, once: as seen from the index, below *root*."""
+    pages = dict.fromkeys(where.partition("#")[0] for where in locations if isinstance(where, str))
+    yield from (root + page for page in pages if not page.startswith("/") and ":" not in page)
 
 
 def _of_result(body: bytes, path: str) -> Iterator[str]:
