@@ -27,6 +27,8 @@ _POLICY = " referrerpolicy="  # in the context of links with a referrer policy o
 
 WHOLE_URL = "script/address"  # the context of a URL without an extension in a script: a page, if it is on the own host
 REFRESH = "refresh"  # the context of the link to which a page refreshes itself after a while
+_INDEX = "index.html"  # the file that a folder shows, in the paths that generators write
+_DEEPEST = 8  # steps of a path that may be repeated
 _FEW_PAGES = 5  # that a page that only waits for a cookie names besides itself
 
 USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; `url.join` drops the other schemes
@@ -72,6 +74,21 @@ def of_own_host(links: Links, page: str) -> Links:
     home = url.site(page)
     kept = tuple([link for link in links.links if link.context != WHOLE_URL or url.site(link.url) == home])
     return replace(links, links=kept)
+
+
+def without_own_path(links: Links, address: str) -> Links:
+    """Return *links* without guesses that repeat the path of the page at *address* below the page.
+
+    A page may tell scripts its own path from the root: `{"path": "a/b/index.html"}` in `/a/b/`, read as `/a/b/a/b/…`.
+    """
+    folder, _, name = address.partition("?")[0].rpartition("/")
+    steps = [*folder.split("/")[3:], name or _INDEX]
+    starts = range(max(0, len(steps) - _DEEPEST), len(steps) - 1)
+    repeated = {f"{folder}/{'/'.join(steps[start:])}" for start in starts}
+    if repeated.isdisjoint(map(_ADDRESS, links.links)):  # as on most pages
+        return links
+    kept = (link for link in links.links if link.url not in repeated or not link.context.startswith("script/"))
+    return replace(links, links=tuple(kept))
 
 
 class LinkCollector:

@@ -997,6 +997,29 @@ def test_scripts_in_pages(broken: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("at", "path", "expected"),
+    [
+        ("/archives/", "archives/index.html", set()),
+        ("/b/2024/a.html?x=1", "2024/a.html", set()),  # below the root of a site that is not the root of the host
+        ("/archives/", "archives/page/2/index.html", {"/archives/archives/page/2/index.html"}),
+        ("/b/2024/a.html", "2025/a.html", {"/b/2024/2025/a.html"}),
+        ("/", "a/index.html", {"/a/index.html"}),
+    ],
+)
+@pytest.mark.parametrize("script", ["<script type=application/json>", "<script>var page="])
+def test_a_page_tells_its_scripts_its_own_path(at: str, path: str, expected: set[str], script: str) -> None:
+    page = f'{script}{{"title":"","path":"{path}"}}</script>'
+    read = links(Document(f"http://host.test{at}", "text/html", "utf-8", page.encode())).links
+    assert {link.url.removeprefix("http://host.test") for link in read} == expected
+
+
+def test_a_link_to_a_folder_of_the_same_name_is_kept() -> None:
+    page = b'<a href=a/index.html>a</a><script>var page={"path":"a/index.html"}</script>'
+    read = links(Document("http://host.test/a/", "text/html", "utf-8", page)).links
+    assert [(link.url, link.hop) for link in read] == [("http://host.test/a/a/index.html", Hop.LINK)]
+
+
 PIECES = [
     '"',
     "'",

@@ -27,7 +27,7 @@ from archiver.extract.document import Document
 from archiver.extract.html import markup
 from archiver.extract.html.elements import NAMES, Elements
 from archiver.extract.html.tables import Attributes
-from archiver.extract.references import MOST_LINKS, REFRESH, USELESS, References, UrlJoiner, base_of
+from archiver.extract.references import MOST_LINKS, REFRESH, USELESS, References, UrlJoiner, base_of, without_own_path
 from archiver.extract.script import generators, javascript, whole_page
 from archiver.model import Hop, Link, Links
 
@@ -81,7 +81,7 @@ def read_html(document: Document) -> Links:
             if misread:
                 elements.found.add_as_utf8(encoding)
             _add_of_page(elements, source, address)
-            links = elements.found.links(base, encoding)
+            links = without_own_path(elements.found.links(base, encoding), address)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
             if elements.refreshes and not depth:
