@@ -49,7 +49,6 @@ from archiver.warc.records import parse_date
 from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
 ENDING = ".warc.gz"
-UNREADABLE = "cannot be read"
 CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
 
 log = logging.getLogger(__name__)
@@ -63,20 +62,33 @@ def finished(path: Path, name: str) -> FileState:
     return FileState(name, found.st_size, closed=True, digest=f"sha256:{digest}", modified=found.st_mtime_ns)
 
 
-def changed(path: Path, row: FileRow) -> str | FileState | None:
+@dataclass(frozen=True, slots=True)
+class FileFault:
+    """What is wrong with a WARC file that the database knows."""
+
+    text: str  # follows the path in a message
+    lost: bool = True  # no user can bring its bytes back
+
+
+MISSING = FileFault("is missing; its captures cannot be replayed")
+
+
+def changed(path: Path, row: FileRow) -> FileFault | FileState | None:
     """Return what is wrong with the finished file of *row*, or its new state if only its time has changed."""
     if not path.exists():
-        return "is missing; its captures cannot be replayed"
+        return MISSING
     found = path.stat()
     if found.st_size != row.committed:
         how = "shorter" if found.st_size < row.committed else "longer"
-        return f"is {how} than it was: {found.st_size} bytes of {row.committed}"
+        return FileFault(f"is {how} than it was: {found.st_size} bytes of {row.committed}")
     if why := why_closed(path):
-        return f"{UNREADABLE}: {why}; let this user read it"
+        return FileFault(f"cannot be read: {why}; let this user read it", lost=False)
     if not row.digest or found.st_mtime_ns == row.modified:
         return None
     state = finished(path, row.name)
-    return state if state.digest == row.digest else f"was changed since it was written{broken(path, row.committed)}"
+    if state.digest == row.digest:
+        return state
+    return FileFault(f"was changed since it was written{broken(path, row.committed)}")
 
 
 def broken(path: Path, until: int) -> str:
@@ -173,28 +185,28 @@ class Recovery:
             return  # a store has it
         with storage(path):
             found = changed(path, row)
-        if isinstance(found, str):
+        if isinstance(found, FileFault):
             self._name(path, found)
         elif found is not None:
             await self._frontier.settle((), (found,))
 
-    def _name(self, path: Path, trouble: str) -> None:
-        log.warning("%s %s", path, trouble)
+    def _name(self, path: Path, fault: FileFault) -> None:
+        log.warning("%s %s", path, fault.text)
         self._damaged.append(path.name)
-        self._lost = self._lost or not trouble.startswith(UNREADABLE)
+        self._lost = self._lost or fault.lost
 
     def _mended(self, name: str, committed: int) -> Iterator[Unread]:
         """Yield the file *name*, if it is there, when what is not whole has been taken out from *committed* on."""
         path = self._on_disk(name)
         if path is None:
-            self._name(self._layout.archive / name, "is missing; its captures cannot be replayed")
+            self._name(self._layout.archive / name, MISSING)
             return
         with storage(path):
             size = path.stat().st_size
             if size < committed:
-                self._name(path, f"is shorter than it was: {size} bytes of {committed}")
+                self._name(path, FileFault(f"is shorter than it was: {size} bytes of {committed}"))
             elif trouble := broken(path, committed):
-                self._name(path, f"is damaged{trouble}")
+                self._name(path, FileFault(f"is damaged{trouble}"))
             quarantine.write_again(path, committed)
             if mended(path, name, committed, self._layout):
                 self._cut.append(name)
