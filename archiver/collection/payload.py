@@ -13,7 +13,7 @@ from archiver.collection.records import record_at
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spool_pieces
 from archiver.http import Dechunker, content_codings, read_beginning
-from archiver.http.content_coding import Decoder
+from archiver.http.content_coding import UNLIMITED, Decoder, DecoderLimits
 from archiver.model import Block, Exchange, Framing, Peer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
@@ -40,9 +40,9 @@ class StoredResponse:
             yield from map(bytes, dechunker.feed(piece))
         yield from map(bytes, dechunker.finish())
 
-    def decoded(self) -> Decoder:
+    def decoded(self, limits: DecoderLimits = UNLIMITED) -> Decoder:
         """Return the body without any coding."""
-        return Decoder(self.payload(), content_codings(self.framing.fields))
+        return Decoder(self.payload(), content_codings(self.framing.fields), limits)
 
 
 def read_answer(record: Record) -> StoredResponse:

@@ -25,8 +25,9 @@ OUTPUT_STEP = 1 << 16  # bytes of output at a time: a few bytes of input may exp
 INPUT_STEP = 1 << 12  # bytes of input at a time; zlib copies what follows the end of a gzip member
 REREADABLE = 4 << 20  # bytes of input kept so that decoding can start again from the beginning
 
-# A body for link extraction must not expand beyond this.
+# A body for link extraction or an export must not expand beyond this.
 SMALL_OUTPUT = 4 << 20  # bytes: a body that stays below is no decompression bomb
+BOMB = ", the rest is a bomb"
 MAX_RATIO = 500  # real pages and sitemaps grow by 5 to 50, tables of zeros by a few hundred
 PAGE_WINDOW = 23  # bits: RFC 9659 allows zstd responses this window, 8 MiB of memory
 MAX_FRAMES = 10_000  # each frame costs a decoder; a frame of a real body holds megabytes
@@ -50,12 +51,17 @@ UNLIMITED = DecoderLimits()
 
 def decoded(body: bytes, codings: Sequence[str], limit: int) -> tuple[bytes, str]:
     """Return *body* without *codings* (in the order of the header), cut at *limit* bytes, and a note on any fault."""
-    most = min(limit, max(SMALL_OUTPUT, MAX_RATIO * len(body)))
+    most = min(limit, most_output(len(body)))
     decoder = Decoder((body,), codings, DecoderLimits(most, PAGE_WINDOW, MAX_FRAMES))
     output = b"".join(decoder)
     if len(output) > most:
-        decoder.notes.append(f"only the first {most} bytes" + ", the rest is a bomb" * (most < limit))
+        decoder.notes.append(f"only the first {most} bytes" + BOMB * (most < limit))
     return output[:most], "; ".join(decoder.notes)
+
+
+def most_output(size: int) -> int:
+    """Return how many bytes a body of *size* encoded bytes may expand to; one that expands to more is a bomb."""
+    return max(SMALL_OUTPUT, MAX_RATIO * size)
 
 
 class Decoder:

@@ -28,6 +28,7 @@ from archiver.extract import Document, page_title
 from archiver.extract.document import SNIFFED, kind_of
 from archiver.extract.exchange import charset
 from archiver.http import beginning
+from archiver.http.content_coding import BOMB, Decoder, DecoderLimits, most_output
 from archiver.model import Hop
 from archiver.storage import sha256_of, storage
 from archiver.tools.export.document import is_rewritten, rewrite_document
@@ -174,8 +175,6 @@ def _digest(path: Path) -> str:
 
 
 MOST_CHANGED = 32 << 20  # bytes; links in larger documents are not changed
-_LARGE = 64 << 20  # bytes; what grows beyond this, and more than `_RATIO` times, is a decompression bomb
-_RATIO = 1100  # gzip cannot reach it
 
 
 @dataclass
@@ -231,8 +230,9 @@ def _write(
             plan.add_unread(file.url, file.warc, error)
             return None
         answer = read_answer(record)
-        decoded = answer.decoded()
-        pieces = _limited(decoded, record.size or 0, file, plan)
+        most = most_output(record.size or 0)
+        decoded = answer.decoded(DecoderLimits(most))
+        pieces = _limited(decoded, most)
         size = target.write(file.path, _rewrite_payload(file, answer, pieces, site, titles))
     for note in decoded.notes:
         plan.add_problem(f"{file.url}: {note}")
@@ -241,14 +241,15 @@ def _write(
     return size
 
 
-def _limited(pieces: Iterable[bytes], stored: int, file: PlannedFile, plan: ExportPlan) -> Iterator[bytes]:
-    most, size = max(_LARGE, stored * _RATIO), 0
-    for piece in pieces:
-        size += len(piece)
-        if size > most:
-            plan.add_problem(f"{file.url}: truncated: a decompression bomb")
+def _limited(decoded: Decoder, most: int) -> Iterator[bytes]:
+    """Yield the first *most* bytes of *decoded*, and note it if there are more."""
+    left = most
+    for piece in decoded:
+        yield piece[:left]
+        left -= len(piece)
+        if left < 0:
+            decoded.notes.append(f"only the first {most} bytes{BOMB}")
             return
-        yield piece
 
 
 def _rewrite_payload(
