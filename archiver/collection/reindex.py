@@ -37,7 +37,7 @@ from archiver.warc.post_keys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import ACCEPT_LANGUAGE, FIELDS_TYPE
 from archiver.warc.resources import mime_of
-from archiver.warc.warcinfo import ForgedRecords, written_by_archiver
+from archiver.warc.warcinfo import ForgedRecords
 
 
 class _Request(NamedTuple):
@@ -112,13 +112,13 @@ def add_others(index: Index, layout: Layout, files: Iterable[KnownFile], *, all_
 def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the lines of one WARC, which is called *name*, in the order of its records."""
     size = file.seek(0, 2)
-    hidden = NEVER_LISTED | NOT_REPLAYED if written_by_archiver(file) else NEVER_LISTED
-    for listed in _placed(_joined(_records(file), hidden), size):
+    forged = ForgedRecords(file)
+    hidden = NEVER_LISTED | NOT_REPLAYED if forged.ours else NEVER_LISTED
+    for listed in _placed(_joined(_records(file, forged), hidden), size):
         yield listed.line(name)
 
 
-def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
-    forged = ForgedRecords(file)
+def _records(file: BinaryIO, forged: ForgedRecords) -> Iterator[_RecordInFile]:
     for record in scan(file):
         if not forged.is_forged(record) and not isinstance(record, DamagedRecord):
             value = record.values.get

@@ -17,6 +17,8 @@ MAGIC = b"\x1f\x8b"
 BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[assignment]  # the stub has an instance
 
 _MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]", re.DOTALL)
+_EMPTY_MEMBER = re.compile(rb"\x1f\x8b\x08\x00.{6}(?:\x03\x00|\x01\x00\x00\xff\xff)\x00{8}", re.DOTALL)
+_LONGEST_EMPTY = 23  # bytes that it matches
 _MEMBER_HEADER = 10  # bytes before anything optional
 _RESERVED_FLAGS = 0xE0  # RFC 1952 §2.3.1.2: must be zero; isal does not check
 _BEGIN = b"WARC/"
@@ -54,6 +56,9 @@ class _Feed(Protocol):
     def more(self) -> bytes:
         """Return the next bytes of this member; b"" at its undamaged end."""
 
+    def pass_empty(self) -> int:
+        """Pass over the empty members that follow, written in a usual way; return their number."""
+
 
 class _Plain:
     """An uncompressed file, read as one member."""
@@ -71,6 +76,9 @@ class _Plain:
         data = self._file.read(CHUNK)
         self.position += len(data)
         return data
+
+    def pass_empty(self) -> int:
+        return 0
 
 
 class _Gzip:
@@ -133,6 +141,16 @@ class _Gzip:
                 raise DamagedRecord(self._start, "gzip-cut", "the file ends inside a gzip member")
         return b""
 
+    def pass_empty(self) -> int:
+        """Files may consist of a million of them. So they are not inflated: their bytes show that they are whole."""
+        passed = 0
+        while True:
+            while found := _EMPTY_MEMBER.match(self._input, self._at):
+                self._at = found.end()
+                passed += 1
+            if len(self._input) - self._at >= _LONGEST_EMPTY or not self._read():
+                return passed
+
     def _read(self) -> bool:
         data = self._file.read(CHUNK)
         self._read_to += len(data)
@@ -174,7 +192,9 @@ class MemberSource:
         if self.buffer:
             return True
         if self.compressed:
-            raise DamagedRecord(self.start, "member-empty", "the gzip member holds nothing")
+            further = feed.pass_empty()
+            reason = f"{further + 1} gzip members in a row hold nothing" if further else "the gzip member holds nothing"
+            raise DamagedRecord(self.start, "member-empty", reason)
         return False
 
     def more(self) -> bool:

@@ -249,6 +249,8 @@ def _not_a_record(source: MemberSource) -> DamagedRecord:
 def _resume(source: MemberSource, fault: DamagedRecord, offset: int) -> bool:
     """Set *source* to the next record: inside the same gzip member if that is undamaged, else from *offset* on."""
     compressed = source.compressed
+    if fault.word == "member-empty":
+        return True
     if compressed and fault.word not in ("not-gzip", "gzip-cut", "gzip-broken"):
         try:
             if source.skip_to(_NEXT, len(b"WARC/1")) or source.at_boundary():

@@ -79,7 +79,10 @@ def membership(file: BinaryIO, offset: int = 0, *, unfinished: bool = False) -> 
 
 def written_by_archiver(file: BinaryIO) -> bool:
     """Return whether *file* is a WARC that this program wrote. Its first records say so, even if one is damaged."""
-    ours = membership(file)
+    return _by_archiver(file, membership(file))
+
+
+def _by_archiver(file: BinaryIO, ours: Membership) -> bool:
     for record in islice(scan(file), LOOK):
         if isinstance(record, DamagedRecord) or record not in ours:
             continue
@@ -108,8 +111,9 @@ class ForgedRecords:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._known = set(membership(file).ids)
-        self._ours = written_by_archiver(file)
+        own = membership(file)  # of a damaged file, this reads all of it
+        self.ours = _by_archiver(file, own)
+        self._known = set(own.ids)
         self._damaged = False
 
     def is_forged(self, item: Record | DamagedRecord) -> bool:
@@ -118,7 +122,7 @@ class ForgedRecords:
             self._damaged = True
             return False
         if self._damaged:
-            return self._ours and (item.type == "warcinfo" or item.first("WARC-Warcinfo-ID") not in self._known)
+            return self.ours and (item.type == "warcinfo" or item.first("WARC-Warcinfo-ID") not in self._known)
         self._known.add(_id_of(item))  # files that were put behind each other have several
         return False
 

@@ -174,6 +174,12 @@ GOING_ON: dict[str, tuple[bytes, list[bytes | str]]] = {
     "over a damaged member": (member(ONE)[:30] + b"????" + member(ONE)[34:] + member(TWO), ["gzip-broken"]),
     "over a cut member": (member(ONE)[:60] + member(TWO), ["gzip-broken"]),
     "over an empty member": (member(b"") + member(TWO), ["member-empty"]),
+    "over many empty members": (member(b"") * 9000 + member(TWO), ["member-empty"]),
+    "over empty members and junk": (member(b"") * 3 + b"junk" + member(TWO), ["member-empty", "not-gzip"]),
+    "over empty members and damage": (
+        member(b"") * 3 + member(b"")[:-1] + b"?" + member(TWO),
+        ["member-empty", "gzip-broken"],
+    ),
     "over a member of something else": (member(b"hello") + member(TWO), ["not-warc"]),
     "over bytes between members": (member(ONE) + b"junk" * 40_000 + member(TWO), [ONE, "not-gzip"]),
     "inside a sound member": (member(ONE.replace(b"Length: 3", b"Length: 2") + TWO), ["record-end"]),

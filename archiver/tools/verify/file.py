@@ -29,7 +29,7 @@ from archiver.warc import arc, writer
 from archiver.warc.members import BROKEN, DamagedRecord
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import says_all
-from archiver.warc.warcinfo import ForgedRecords, written_by_archiver
+from archiver.warc.warcinfo import ForgedRecords
 
 HEADER = writer.HEADER
 TRAILER = 8  # CRC and length
@@ -230,8 +230,9 @@ class _Reading:
 
     def run(self, file: BinaryIO, again: BinaryIO) -> None:
         """Read *file*; *again* is the same file, opened a second time."""
-        self._ours = written_by_archiver(again) and _has_own_gzip_headers(again)
-        self._scan(file, again, ForgedRecords(again))
+        forged = ForgedRecords(again)
+        self._ours = forged.ours and _has_own_gzip_headers(again)
+        self._scan(file, again, forged)
         self._at(file.tell())
         if self.records == 0 and self._pending is not None and self._pending.word == "arc":
             self._findings.add(VerifyFinding(self._name, "arc", "an ARC file, the predecessor of WARC"))
