@@ -97,7 +97,7 @@ def look(directory: Path, request: LookRequest) -> ExitCode:
             say(f"archiver: {count(len(stored), 'record')} of views stored in {name}")
     if request.fetch and found.lasting:
         result(queue(request.place(directory), found.lasting, known))
-    _write_table(_table_path(directory, request), found, known)
+    _write_table(_table(found, known), directory, request.output)
     return ExitCode.FAULTS if found.lasting or found.unfinished else ExitCode.DONE
 
 
@@ -192,26 +192,10 @@ def _seeds(place: Path | str) -> list[str]:
         return [seed.url for seed in totals.seeds(db)]
 
 
-def _table_path(directory: Path, request: LookRequest) -> Path | None:
-    from archiver.tools.report.files import IN_REPLAY
-
-    if request.output is not None:
-        return request.output
-    reports = Layout(directory).reports
-    if not reports.is_dir():
-        return None
-    if not os.access(reports, os.W_OK):  # as on a read-only disk, where nothing but this list would be changed
-        say(f"archiver: {reports} is not writable, so no list of missing URLs is written; name a file for it with -o")
-        return None
-    return reports / f"{IN_REPLAY}.tsv"
-
-
-def _write_table(path: Path | None, found: "LookFindings", known: dict[str, UrlState]) -> None:
-    """Write one line for each missing URL, by pattern."""
+def _table(found: "LookFindings", known: dict[str, UrlState]) -> list[str]:
+    """Return the header and one line for each missing URL, by pattern."""
     from archiver.tools.report.files import IN_REPLAY_COLUMNS
 
-    if path is None:
-        return
     rows = [
         (
             each.url,
@@ -224,9 +208,22 @@ def _write_table(path: Path | None, found: "LookFindings", known: dict[str, UrlS
         )
         for each in _sorted(found.missing.values())
     ]
-    lines = ("\t".join(printable(cell, len(cell)) for cell in row) + "\n" for row in (IN_REPLAY_COLUMNS, *rows))
-    replace_file(path, lambda file: file.writelines(line.encode() for line in lines))
-    say(f"archiver: {count(len(rows), 'missing URL')} listed in {path}")
+    return ["\t".join(printable(cell, len(cell)) for cell in row) for row in (IN_REPLAY_COLUMNS, *rows)]
+
+
+def _write_table(table: Sequence[str], directory: Path, output: Path | None) -> None:
+    """Write *table* to the file *output*; without one to the reports of *directory*, if it has any."""
+    from archiver.tools.report.files import IN_REPLAY
+
+    reports = Layout(directory).reports
+    if output is None and not reports.is_dir():
+        return
+    if output is None and not os.access(reports, os.W_OK):  # as on a read-only disk
+        say(f"archiver: {reports} is not writable, so no list of missing URLs is written; name a file for it with -o")
+        return
+    path = output or reports / f"{IN_REPLAY}.tsv"
+    replace_file(path, lambda file: file.writelines(f"{line}\n".encode() for line in table))
+    say(f"archiver: {count(len(table) - 1, 'missing URL')} listed in {path}")
 
 
 def _sorted(missing: "Iterable[MissingUrl]") -> "list[MissingUrl]":
