@@ -211,12 +211,15 @@ def _end_in_order() -> None:
 
 
 def _repair_streams() -> None:
-    """Replace closed streams (`2>&-`) by the null device, and escape what the terminal's encoding lacks."""
-    for name in ("stdout", "stderr"):
+    """Replace closed streams (`2>&-`) by the null device, and escape what the terminal's encoding lacks.
+
+    In this order, each gets its own descriptor again. Otherwise a socket would get it, which uvloop does not allow.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
-        elif isinstance(stream, io.TextIOWrapper):
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 

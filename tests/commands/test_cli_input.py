@@ -10,6 +10,8 @@ from archiver.frontier.database import VERSION
 from archiver.model import ExitCode
 from fixtures.command import COMMAND, environment
 from fixtures.forks import Forks
+from fixtures.rawserver import RawServer
+from fixtures.sites import ok, page
 
 SEED = "http://127.0.0.1:9/"  # nobody listens there; no test here gets so far
 
@@ -212,6 +214,20 @@ def test_closed_streams_and_terminals_that_are_not_utf8(here: Path) -> None:
     ran = subprocess.run([*COMMAND, "crawl", "ž:x"], cwd=here, capture_output=True, env=ascii_only, check=False)
     assert ran.returncode == ExitCode.USAGE
     assert b"\\u017e:x" in ran.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
+def test_a_crawl_without_open_streams(here: Path, closed: str) -> None:
+    with RawServer({"/": ok(page("Home"))}) as server:
+        line = f"{COMMAND[0]} -m archiver crawl {server.url()} -o closed --rate 0 {closed}"
+        ran = subprocess.run(line, shell=True, cwd=here, capture_output=True, env=environment(), check=False)
+    assert (ran.returncode, b"Assertion" in ran.stderr) == (ExitCode.DONE, False)
+
+
+def test_seeds_from_a_closed_stdin(here: Path) -> None:
+    line = f"{COMMAND[0]} -m archiver crawl --seeds - -o new <&-"
+    ran = subprocess.run(line, shell=True, cwd=here, capture_output=True, env=environment(), check=False)
+    assert (ran.returncode, ran.stderr) == (ExitCode.USAGE, b"archiver: stdin: no URL found; write one per line\n")
 
 
 def test_no_command_shows_help(tmp_path: Path, forks: Forks) -> None:
