@@ -22,7 +22,7 @@ from io import BufferedRandom, BufferedReader
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
-from archiver.errors import SHORTAGES, ArchiveError
+from archiver.errors import SHORTAGES, ArchiveError, ConfigError
 
 STEP = 8 << 20  # bytes; a disk with 150 MB/s writes them in a twentieth of a second
 
@@ -273,6 +273,8 @@ def replace_file(
     *size* gives the full size of the file and is called only after an error. If it is unknown, the bytes written
     until then are a lower bound.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # as root, one would replace /dev/null for all programs
+        raise ConfigError(f"{path} is {kind(path.stat().st_mode)}, which archiver does not replace; name another file")
     draft = path.with_name(path.name + DRAFT)
     taken = 0  # bytes that the file should have had when writing failed
     with storage(path, lambda: taken):

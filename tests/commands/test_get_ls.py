@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -122,6 +123,11 @@ def test_get_into_a_file(get: Get, tmp_path: Path) -> None:
     assert (tmp_path / "page").read_bytes() == PAGE
     code, _, err = get("get", "example.org", "-o", str(tmp_path))
     assert (code, err) == (ExitCode.USAGE, f"archiver: -o {tmp_path} is a directory; give the name of a file\n")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code, _, err = get("get", "example.org", "-o", str(pipe))
+    assert (code, pipe.is_fifo()) == (ExitCode.USAGE, True)
+    assert f"{pipe} is a named pipe, which archiver does not replace; name another file" in err
 
 
 @pytest.mark.parametrize(
