@@ -299,14 +299,14 @@ def _brought(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links) 
     if rules.traps is not None and is_page(claim):
         with rules.lock:
             rules.traps.missed(claim.url, exchange.framing.status, redirect_target(links))
-    if rules.traps is None or claim.hop is not _REQUISITE or not claim.via or not rules.traps.is_poor(claim.via):
+    if rules.traps is None or claim.hop is not _REQUISITE or not claim.via or not rules.traps.is_barren(claim.via):
         return ()
     start, size = exchange.framing.head_length, exchange.response.length
     content = (
         hash((size - start, exchange.response.head(start + PART)[start:])) if is_there(claim, exchange.framing) else 0
     )
     with rules.lock:
-        return rules.traps.saw_part(claim.via, content)
+        return rules.traps.saw_part(claim.url, claim.via, content)
 
 
 def refusal(rules: VisitRules, claim: Claim, memory: EarlierCrawls | None = None) -> Visited | None:

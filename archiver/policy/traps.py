@@ -99,7 +99,7 @@ class Traps:
         self._forms = FormPages(self._is_known)
         self._pageless = Pageless(Redirects(self._forms, self._is_known, self._tallies.get))
         self._tries: Counter[str] = Counter()  # of each site, in vain
-        self._poor = array("q", bytes(8 * (POOR if self._on else 1)))
+        self._poor = array("q", bytes(8 * (POOR if self._on else 1)))  # hashes; inverted for one number alone
         self._known = array("q", bytes(8 * (KNOWN if self._on else 1)))
         self.learn(known)
 
@@ -182,6 +182,11 @@ class Traps:
         """Return True if *address* is a page that showed nothing new."""
         return self._on and address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
+    def is_barren(self, address: str) -> bool:
+        """Return True if *address* is a page that counts as barren: it showed nothing new, or one number alone."""
+        number = hash(address)
+        return self._on and address != "" and self._poor[number & (POOR - 1)] in {number, ~number}
+
     def saw(self, page: PageEvidence) -> Tallies:
         """Count an archived page. Return the changed tallies of its pattern, its family and its site."""
         if self._novelty is None:
@@ -212,13 +217,14 @@ class Traps:
             worth = PageNovelty.NOTHING
         if worth is PageNovelty.COPY and (same or not self._is_single(page.url, shape)):
             worth = PageNovelty.NOTHING
-        if worth is PageNovelty.NOTHING:
-            self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
         is_barren = worth is PageNovelty.NOTHING or worth is PageNovelty.COUNTER
+        if is_barren:
+            number = hash(page.url)
+            self._poor[number & (POOR - 1)] = number if worth is PageNovelty.NOTHING else ~number
         self._leaves.saw(page.url, new, names, barren=is_barren)
         suspicious = self._tallies.level(shape) or self._tallies.level(family)
         counts = (*self._mazes.tallies(page.url), *(self._leaves.tallies(names) if suspicious else ()))
-        by_file = worth is PageNovelty.NEW and is_entry(page.url, page.via) and self.is_poor(page.via)
+        by_file = worth is PageNovelty.NEW and is_entry(page.url, page.via) and self.is_barren(page.via)
         forgiven = self._forgive(page.via) if by_file else ()
         listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()
         ends = self._leaves.has(page.url, page.via, names, proven=True) and self._tallies.level(on) < LONG_LIST
@@ -232,15 +238,19 @@ class Traps:
         if (tally := self._tallies.get(shape)) is None or not tally.visits:
             self._pageless.saw(address, shape, target, self._settings.barren_pages)
 
-    def saw_part(self, via: str, content: int) -> Tallies:
-        """Count a requisite of the page *via*. New *content* speaks for the page's pattern, known content against it.
+    def saw_part(self, address: str, via: str, content: int) -> Tallies:
+        """Count the requisite *address* of the page *via*, if that was barren. New *content* speaks for its pattern.
 
-        It counts only if the page itself showed nothing new.
+        Known content speaks against it, unless a program answers the same to each query: pages only set it to work.
         """
-        if self._novelty is None or not self.is_poor(via):
+        if self._novelty is None or not self.is_barren(via):
             return ()
-        if self._novelty.is_new(url.origin(via), content):
+        origin = url.origin(via)
+        if self._novelty.is_new(origin, content):
+            self._novelty.is_new(origin, hash((page_of(address), content)))
             return self._forgive(via)
+        if not self.is_poor(via) or not self._novelty.is_new(origin, hash((page_of(address), content))):
+            return ()
         return self._count(via, self._names(via), PageNovelty.NOTHING)
 
     def _standing(self, address: str, via: str, names: UrlShape, alone: Suspicion) -> Suspicion:

@@ -225,7 +225,7 @@ def test_an_image_speaks_for_a_variant_with_the_tally_that_counted_it() -> None:
     for number in range(1, 12):
         target = f"/shown?h={_hash(number)}"
         _visit(watch, target, "A photo", "/log")
-        watch.saw_part(HOME + target, hash(f"content {number}"))
+        watch.saw_part(f"{HOME}/image{number}.png", HOME + target, hash(f"content {number}"))
     assert watch.judge(f"{HOME}/shown?h={_hash(99)}", Hop.LINK, HOME, YEAR) == FREE
 
 
@@ -380,7 +380,7 @@ def test_an_image_that_is_new_speaks_for_its_page() -> None:
     for number in range(100):
         _visit(watch, f"/photo/{number}", "A photo", f"/photo/{number - 1}")
         assert watch.is_poor(f"{HOME}/photo/{number}") or not number
-        watch.saw_part(f"{HOME}/photo/{number}", hash(f"content {number}"))
+        watch.saw_part(f"{HOME}/image{number}.png", f"{HOME}/photo/{number}", hash(f"content {number}"))
         assert not watch.is_poor(f"{HOME}/photo/{number}")
     assert not watch.waits(f"{HOME}/photo/100", "").rule
 
@@ -389,8 +389,30 @@ def test_an_image_that_is_known_costs_as_its_page_does() -> None:
     watch = Traps(SMALL)
     for number in range(13):
         _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
-        watch.saw_part(f"{HOME}/lost/{number}", 7)
+        watch.saw_part(f"{HOME}/image{number}.png", f"{HOME}/lost/{number}", 7)
     assert watch.waits(f"{HOME}/lost/500", "").rule
+
+
+def test_an_image_that_is_the_same_with_each_query_costs_nothing() -> None:
+    watch = Traps(SMALL)
+    for number in range(19):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+        watch.saw_part(f"{HOME}/job.php?id={number}", f"{HOME}/lost/{number}", 7)
+    assert not watch.waits(f"{HOME}/lost/500", "").rule
+    for number in range(19, 22):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+    assert watch.waits(f"{HOME}/lost/500", "").rule
+
+
+def test_a_file_speaks_for_a_folder_whose_list_shows_one_new_number() -> None:
+    watch = Traps(SMALL)
+    _visit(watch, "/", "Index")
+    _visit(watch, "/pub/", "Index", "/", "/pub/a/", "/pub/b/", "/pub/c/")
+    for number, folder in enumerate(("/pub/a/", "/pub/b/", "/pub/c/")):
+        _visit(watch, folder, f"Index {1000 + 7 * number}", "/pub/", f"{folder}1.txt")
+        assert watch.is_barren(HOME + folder) == (number > 0)
+        _visit(watch, f"{folder}1.txt", f"About the {_words(3000 + number)} of things", folder)
+        assert not watch.is_barren(HOME + folder)
 
 
 def test_plain_budgets() -> None:
