@@ -24,6 +24,7 @@ from typing import BinaryIO, cast
 
 from archiver.errors import SHORTAGES, ArchiveError, ConfigError
 
+_DEVICES = Path("/dev")
 STEP = 8 << 20  # bytes; a disk with 150 MB/s writes them in a twentieth of a second
 
 PATIENCE = 10.0  # seconds that a thread waits for a free descriptor, …
@@ -263,6 +264,14 @@ def is_private(path: Path) -> bool:
         return False
 
 
+def _refuse_devices(path: Path) -> None:
+    """Raise `ConfigError` if *path* is no place for a file. As root, one would replace a device for all programs."""
+    if path.parent == _DEVICES and path.is_symlink():  # such as /dev/stdout, whatever it leads to
+        raise ConfigError(f"{path} is a link to an open file, which archiver does not replace; name another file")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ConfigError(f"{path} is {kind(path.stat().st_mode)}, which archiver does not replace; name another file")
+
+
 def replace_file(
     path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown, *, private: bool = False
 ) -> None:
@@ -273,8 +282,7 @@ def replace_file(
     *size* gives the full size of the file and is called only after an error. If it is unknown, the bytes written
     until then are a lower bound.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):  # as root, one would replace /dev/null for all programs
-        raise ConfigError(f"{path} is {kind(path.stat().st_mode)}, which archiver does not replace; name another file")
+    _refuse_devices(path)
     draft = path.with_name(path.name + DRAFT)
     taken = 0  # bytes that the file should have had when writing failed
     with storage(path, lambda: taken):

@@ -128,6 +128,9 @@ def test_get_into_a_file(get: Get, tmp_path: Path) -> None:
     code, _, err = get("get", "example.org", "-o", str(pipe))
     assert (code, pipe.is_fifo()) == (ExitCode.USAGE, True)
     assert f"{pipe} is a named pipe, which archiver does not replace; name another file" in err
+    code, _, err = get("get", "example.org", "-o", "/dev/stdout")
+    assert (code, Path("/dev/stdout").is_symlink()) == (ExitCode.USAGE, True)
+    assert "/dev/stdout is a link to an open file, which archiver does not replace; name another file" in err
 
 
 @pytest.mark.parametrize(
