@@ -85,6 +85,7 @@ _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MANIFESTS = (".webmanifest", "/manifest.json")
 _INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
 _LISTS_OF_STORIES = ("/index.json", "/stories.json")
+_OF_SEARCH = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{\s*+\"lang\"\s*+:\s*+\[")
 _STORIES = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{\s*+\"v\"\s*+:\s*+\d{1,9}\s*+,\s*+\"(?:entries|stories)\"\s*+:\s*+\{")
 _PAYLOAD = re.compile(rb"[0-9a-f]{0,4}:(?:\"[^\"\\\n]{0,300}\"\n|I\[|HL\[)")
 _OF_IIIF = b"iiif.io/api/image"
@@ -146,6 +147,7 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
     if (
         path.endswith(_INDEXES)
         or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head))
+        or (path.endswith("/search.json") and _OF_SEARCH.match(head))
         or (path.endswith("/info.json") and _OF_IIIF in head)
         or jupyterlite.is_data(path)
     ):

@@ -468,6 +468,22 @@ def test_the_pages_in_a_search_index(index: str, expected: set[str]) -> None:
     assert named(index, "/s/search/search_index.json", "application/json") == {f"{page} X" for page in expected}
 
 
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (
+            '{"config":{"lang":["de"]},"items":[{"location":""},{"location":"a/b/#x"},{"location":"//b.example/c/"}]}',
+            {"/s/", "/s/a/b/"},
+        ),
+        ('{"config":{"lang":["en"]},"pages":["/a.html","b.html"]}', set()),
+        ('{"items":[{"location":"Town hall"}]}', set()),  # of another program
+    ],
+)
+def test_the_pages_in_the_search_index_of_zensical(index: str, expected: set[str]) -> None:
+    """It lies at the root of the site. Without an address of the site in its settings, only it names some pages."""
+    assert named(index, "/s/search.json", "application/json") == {f"{page} X" for page in expected}
+
+
 WORKER = "self.addEventListener('install',()=>self.skipWaiting());"
 
 

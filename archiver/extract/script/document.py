@@ -5,10 +5,10 @@ may also mean its own folder, so a relative path in JSON is read both ways. Mark
 into the page. A relative path that ends a whole URL of the same data is that file, and no guess. All are guesses,
 except what scripts of site generators name.
 
-The indexes of known form are Pagefind's and its results, those of MkDocs and GitBook, pages of Gatsby, texts of
-Docsify, stories of Storybook and images of IIIF. Most of their URLs are requisites. Guesses are the pages that a search
-finds, MkDocs' languages, which two generators keep in different folders, Docsify's texts, and the URL of each story.
-Linear; data in any other form names nothing.
+The indexes of known form are Pagefind's and its results, those of MkDocs, Zensical and GitBook, pages of Gatsby, texts
+of Docsify, stories of Storybook and images of IIIF. Most of their URLs are requisites. Guesses are the pages that a
+search finds, MkDocs' languages, which two generators keep in different folders, Docsify's texts, and the URL of each
+story. Linear; data in any other form names nothing.
 """
 
 import itertools
@@ -175,8 +175,8 @@ def read_index(document: Document) -> Links:
         urls, hop = _of_page(body, path), Hop.REQUISITE
     elif path.endswith((".md", ".txt")):
         urls, hop = _of_text(document, body, path), Hop.SPECULATIVE
-    elif path.endswith("/search_index.json"):
-        urls, hop = chain(_of_languages(body), _found_by_search(body)), Hop.SPECULATIVE
+    elif path.endswith(("/search_index.json", "/search.json")):
+        urls, hop = chain(_of_languages(body, path), _found_by_search(body)), Hop.SPECULATIVE
     elif jupyterlite.is_data(path):
         urls, hop = jupyterlite.of_data(body, path), Hop.SPECULATIVE
     elif path.endswith("/pagefind-entry.json"):
@@ -239,12 +239,12 @@ def _of_stories(body: bytes) -> Iterator[str]:
             yield f"./?path=/{view}/{name}"
 
 
-def _of_languages(body: bytes) -> Iterator[str]:
+def _of_languages(body: bytes, path: str) -> Iterator[str]:
     """Yield what the search of MkDocs and of its Material theme loads for languages other than English.
 
     The theme has its own folder. Up to version 8 it used the index of MkDocs, which then does not show who reads it.
     """
-    written = _LANGUAGES.match(body)
+    written = _LANGUAGES.match(body) if path.endswith("_index.json") else None  # Zensical loads nothing for them
     languages = [name.decode() for name in _NAME.findall(written[1])] if written else []
     others = [name for name in languages if name != "en"]
     names = [f"lunr.{name}" for name in others]
@@ -259,7 +259,7 @@ def _of_languages(body: bytes) -> Iterator[str]:
 
 
 def _found_by_search(body: bytes) -> Iterator[str]:
-    """Yield the pages in the search index of MkDocs or GitBook, some of which no menu names.
+    """Yield the pages in the search index of MkDocs, Zensical or GitBook, some of which no menu names.
 
     MkDocs keeps the index in a folder below its root. Up to version 2, GitBook lists pages only in the index of words.
     """
@@ -267,13 +267,14 @@ def _found_by_search(body: bytes) -> Iterator[str]:
         index = json.loads(body)
     except (ValueError, RecursionError):
         return
-    entries = _member(index, "docs")
-    locations = [_member(entry, "location") for entry in entries] if isinstance(entries, list) else []
-    yield from _pages_of("../", locations)
+    for root, key in (("../", "docs"), ("./", "items")):
+        entries = _member(index, key)
+        listed = entries if isinstance(entries, list) else ()
+        yield from _pages_of(root, [_member(entry, "location") for entry in listed])
     words = _member(index, "index") or index
     if _member(words, "ref") == "url":
-        listed = _member(index, "store") or _member(_member(words, "documentStore"), "store")
-        yield from _pages_of("./", listed if isinstance(listed, dict) else ())
+        pages = _member(index, "store") or _member(_member(words, "documentStore"), "store")
+        yield from _pages_of("./", pages if isinstance(pages, dict) else ())
 
 
 def _member(value: object, key: str) -> object:
