@@ -715,3 +715,34 @@ def test_the_slices_of_gatsby() -> None:
 )
 def test_the_chunks_and_data_of_qwik(page: str, expected: set[str]) -> None:
     assert named(page, "/d/e?x=1") == expected
+
+
+@pytest.mark.parametrize(
+    ("index", "page", "expected"),
+    [
+        ('{docnames:["index","sub/orphan"],envversion:{}})', "search.html", {"index.html", "sub/orphan.html"}),
+        (
+            '{"alltitles": {"A": [[0, "a"]]}, "docnames": ["a]\\ud55c? b"]})',
+            "search.html",
+            {"a%5D%ED%95%9C%3F%20b.html"},
+        ),
+        ('{"docnames":["index","sub/index","myindex","a"]})', "search/", {"", "sub/", "myindex/", "a/"}),
+        ('{"docnames":["a"]})', "", {"a.html"}),
+        ('{"docnames":[["a"],1,{},"\\ud800"]})', "search.html", {"%3F.html"}),
+        ('{"docnames":["a"', "search.html", set()),
+        ('{"docnames":' + "[" * 100_000, "search.html", set()),
+        ('{"titles":["docnames"]})', "search.html", set()),
+    ],
+    ids=["old", "new", "folders", "start page", "other types", "torn", "deep", "no names"],
+)
+def test_the_pages_in_the_search_index_of_sphinx(index: str, page: str, expected: set[str]) -> None:
+    """A page that no table of contents names is found by the search only."""
+    document = Document(
+        "http://h/s/searchindex.js",
+        "text/javascript",
+        None,
+        f"Search.setIndex({index}".encode(),
+        page=f"http://h/s/{page}",
+    )
+    found = {link.url for link in links(document).links if link.hop is Hop.SPECULATIVE}
+    assert found == {f"http://h/s/{name}" for name in expected}

@@ -51,7 +51,7 @@ def _read(document: Document, bases: tuple[str, ...], *, data: bool = False) -> 
     encoding = charset.of_xml(document.body, document.charset)
     text = charset.text(document.body[:MOST_BYTES], encoding)
     own, of_page, of_folder = LinkCollector(), LinkCollector(), LinkCollector()
-    for reference, hop, context in generators.script_urls(text, document.url):
+    for reference, hop, context in generators.script_urls(text, document.url, document.page):
         own.add(reference, hop, context)
     near = len(bases) > 1 or bool(document.page)
     for reference, below_page in javascript.asset_urls(text, document.url, near=near):

@@ -9,9 +9,10 @@ other form names nothing. Linear on any text.
 """
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import unquote, urljoin
+from urllib.parse import quote, unquote, urljoin
 
 from archiver import url
 from archiver.config.expressions import compiled
@@ -187,6 +188,8 @@ _IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
 _OF_DOCUSAURUS = re.compile(r"[\"']search-index\{dir\}((?:-[\w-]{1,40})?\.json(?:\?_=[\w-]{1,40})?)[\"']")
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
+_INDEX_OF_SPHINX = "Search.setIndex("
+_PAGES_OF_SPHINX = re.compile(r"[{,]\s{0,4}\"?docnames\"?\s{0,4}:\s{0,4}(?=\[)")
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
 _IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
 _OF_VUEPRESS = re.compile(r"\[[\"'`](/[^\"'`\\\s$]{0,500})[\"'`],\{\"?loader\"?:")
@@ -236,8 +239,8 @@ def routed(text: str, address: str) -> Iterator[str]:
         yield path if own and address else base + path.removeprefix(".")
 
 
-def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
-    """Yield each URL that the script *text* at *address* names, its hop and context."""
+def script_urls(text: str, address: str, page: str = "") -> Iterator[tuple[str, Hop, str]]:
+    """Yield each URL that the script *text* at *address* names, its hop and context. *page*: the one that loads it."""
     head = text[:SCRIPT_START]
     yield from doxygen.script_urls(text, head, address)
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in folders.modules(text))
@@ -248,6 +251,7 @@ def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     yield from _books(text, head, address)
     yield from ((name, Hop.REQUISITE, LOADED) for name in _of_model(text, head, address))
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in _rspress(text, url.path(address)))
+    yield from ((name, Hop.SPECULATIVE, LOADED) for name in _of_sphinx(text, page))
 
 
 def own_base(body: bytes, address: str) -> str:
@@ -325,3 +329,23 @@ def _rspress(text: str, path: str) -> Iterator[str]:
     for version, language, hashed in (found.groups() for found in itertools.islice(table, MOST_PARTS)):
         named = (f".{version.replace('.', '_', 1)}" if version else "") + (f".{language}" if language else "")
         yield f"{root}/static/search_index{named}.{hashed}.json"
+
+
+def _of_sphinx(text: str, page: str) -> Iterator[str]:
+    """Yield the pages in the search index of Sphinx, which the *page* loads. Some of them are in no other list.
+
+    Names are those of the sources. The builder `dirhtml` makes a folder of each page, also of that of the search.
+    """
+    found = _PAGES_OF_SPHINX.search(text) if text.startswith(_INDEX_OF_SPHINX) else None
+    if found is None:
+        return
+    try:
+        names, _ = json.JSONDecoder().raw_decode(text, found.end())
+    except (ValueError, RecursionError):
+        return
+    are_folders = page.partition("?")[0].endswith("/search/")
+    for name in itertools.islice(
+        (quote(each, errors="replace") for each in names if isinstance(each, str)), MOST_PAGES
+    ):
+        folder = name[: -len("index")] if name == "index" or name.endswith("/index") else f"{name}/"
+        yield f"./{folder}" if are_folders else f"./{name}.html"
