@@ -746,3 +746,28 @@ def test_the_pages_in_the_search_index_of_sphinx(index: str, page: str, expected
     )
     found = {link.url for link in links(document).links if link.hop is Hop.SPECULATIVE}
     assert found == {f"http://h/s/{name}" for name in expected}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "at", "expected"),
+    [
+        (
+            '={"extras":[{"id":"read-me","headers":[{"id":"Use"}]}],"modules":[{"id":"A.B","nodes":[{"id":"run/4"}]}]}',
+            "dist/sidebar_items-1A2B.js",
+            {"read-me.html", "A.B.html"},
+        ),
+        (' = {\n  "modules": [\n{"id": "A"\n}]\n};\nfill(sidebarNodes);', "sidebar_items.js", {"A.html"}),
+        ('={"extras":[{"id":"paper","url":"http://p.example/"}],"modules":[{"id":7},1],"x":"y"}', "dist/a.js", set()),
+        ('={"extras":[{"id":"a"}', "dist/a.js", set()),
+        ("=[]", "dist/a.js", set()),
+        ('={"extras":' + "[" * 100_000, "dist/a.js", set()),
+    ],
+    ids=["new", "old", "other types", "torn", "no object", "deep"],
+)
+def test_the_sidebar_of_exdoc(nodes: str, at: str, expected: set[str]) -> None:
+    """A script writes the list of modules and pages into each page."""
+    document = Document(
+        f"http://h/s/{at}", "text/javascript", None, f"sidebarNodes{nodes}".encode(), page="http://h/s/"
+    )
+    found = {link.url for link in links(document).links if link.url.startswith("http://h/")}
+    assert found == {f"http://h/s/{name}" for name in expected}

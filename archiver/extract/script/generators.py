@@ -190,6 +190,7 @@ _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 _INDEX_OF_SPHINX = "Search.setIndex("
 _PAGES_OF_SPHINX = re.compile(r"[{,]\s{0,4}\"?docnames\"?\s{0,4}:\s{0,4}(?=\[)")
+_SIDEBAR_OF_EXDOC = compiled(r"sidebarNodes\s{0,4}=\s{0,4}(?=\{)")
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
 _IN_VUEPRESS = re.compile(r"/assets/[^/]{1,200}\.html-[\w-]{8}\.js\Z")
 _OF_VUEPRESS = re.compile(r"\[[\"'`](/[^\"'`\\\s$]{0,500})[\"'`],\{\"?loader\"?:")
@@ -251,7 +252,9 @@ def script_urls(text: str, address: str, page: str = "") -> Iterator[tuple[str, 
     yield from _books(text, head, address)
     yield from ((name, Hop.REQUISITE, LOADED) for name in _of_model(text, head, address))
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in _rspress(text, url.path(address)))
-    yield from ((name, Hop.SPECULATIVE, LOADED) for name in _of_sphinx(text, page))
+    yield from (
+        (name, Hop.SPECULATIVE, LOADED) for name in itertools.chain(_of_sphinx(text, page), _of_exdoc(text, address))
+    )
 
 
 def own_base(body: bytes, address: str) -> str:
@@ -337,15 +340,32 @@ def _of_sphinx(text: str, page: str) -> Iterator[str]:
     Names are those of the sources. The builder `dirhtml` makes a folder of each page, also of that of the search.
     """
     found = _PAGES_OF_SPHINX.search(text) if text.startswith(_INDEX_OF_SPHINX) else None
-    if found is None:
-        return
-    try:
-        names, _ = json.JSONDecoder().raw_decode(text, found.end())
-    except (ValueError, RecursionError):
-        return
+    names = _json_at(text, found.end()) if found else None
     are_folders = page.partition("?")[0].endswith("/search/")
-    for name in itertools.islice(
-        (quote(each, errors="replace") for each in names if isinstance(each, str)), MOST_PAGES
-    ):
+    for name in _file_names(names):
         folder = name[: -len("index")] if name == "index" or name.endswith("/index") else f"{name}/"
         yield f"./{folder}" if are_folders else f"./{name}.html"
+
+
+def _of_exdoc(text: str, address: str) -> Iterator[str]:
+    """Yield the pages that ExDoc's script at *address* lists in the sidebar of each page."""
+    found = _SIDEBAR_OF_EXDOC.match(text)
+    nodes = _json_at(text, found.end()) if found else None
+    groups = [group for group in nodes.values() if isinstance(group, list)] if isinstance(nodes, dict) else []
+    entries = (entry for group in groups for entry in group if isinstance(entry, dict) and "url" not in entry)
+    root = "../" if "/dist/" in address else "./"
+    yield from (f"{root}{name}.html" for name in _file_names([entry.get("id") for entry in entries]))
+
+
+def _json_at(text: str, start: int) -> object:
+    """Return the JSON value in *text* from *start* on; None if it is damaged."""
+    try:
+        return json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _file_names(names: object) -> Iterator[str]:
+    """Yield the strings in the list *names* as they are written in URLs."""
+    listed = [name for name in names if isinstance(name, str) and name] if isinstance(names, list) else []
+    yield from (quote(name, errors="replace") for name in listed[:MOST_PAGES])
