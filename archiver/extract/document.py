@@ -148,6 +148,7 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
         path.endswith(_INDEXES)
         or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head))
         or (path.endswith("/search.json") and _OF_SEARCH.match(head))
+        or (frameworks.DOCC_DATA.match(path) and frameworks.DOCC_SIGN.search(head))
         or (path.endswith("/info.json") and _OF_IIIF in head)
         or jupyterlite.is_data(path)
     ):

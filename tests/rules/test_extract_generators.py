@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archiver import url
 from archiver.extract import Document, links
 from archiver.extract.script import rustdoc
 from archiver.model import Hop
@@ -771,3 +772,45 @@ def test_the_sidebar_of_exdoc(nodes: str, at: str, expected: set[str]) -> None:
     )
     found = {link.url for link in links(document).links if link.url.startswith("http://h/")}
     assert found == {f"http://h/s/{name}" for name in expected}
+
+
+DOCC = """<script>var baseUrl = "/Cast/"</script><script src="/Cast/js/index.d2.js"></script>
+<noscript>This page requires JavaScript.</noscript><div id="app"></div>"""
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("/Cast/documentation/cast/cast(_:)/", {"data/documentation/cast/cast(_:).json"}),
+        ("/Cast/tutorials/a?b=c#d", {"data/tutorials/a.json"}),
+        ("/Cast/documentation/", {"data/documentation.json"}),
+        ("/Cast/", set()),
+        ("/documentation/cast/", set()),
+    ],
+)
+def test_the_data_of_a_page_of_docc(page: str, expected: set[str]) -> None:
+    found = links(Document(f"http://h{page}", "text/html", None, DOCC.encode())).links
+    loaded = {(url.path(link.url), link.hop) for link in found if link.url.endswith(".json")}
+    assert loaded == {(f"/Cast/{name}", Hop.REQUISITE) for name in (*expected, "index/index.json")}
+
+
+@pytest.mark.parametrize(
+    ("data", "at", "expected"),
+    [
+        (
+            r'{"a":{"url":"doc:\/\/C\/d"},"b":{"url":"\/documentation\/c\/f(_:)"},"c":[{"url":"\/images\/c\/i.png"}]}',
+            "/c/data/documentation/c.json",
+            {"/c/documentation/c/f(_:)", "/c/images/c/i.png"},
+        ),
+        (
+            '{"interfaceLanguages":{"swift":[{"children":[{"path":"/documentation/c/a b"}],"path":"/tutorials/c"}]}}',
+            "/index/index.json",
+            {"/tutorials/c", "/documentation/c/a%20b"},
+        ),
+        ('{"pictures":[{"url":"/a/b.png"}]}', "/c/data/documentation/c.json", set()),
+    ],
+    ids=["page", "list of all pages", "another program"],
+)
+def test_the_data_of_docc(data: str, at: str, expected: set[str]) -> None:
+    """Paths in it begin at the base of the site."""
+    assert {name.split()[0] for name in named(data, at, "application/json")} == expected

@@ -161,32 +161,36 @@ _DEEPEST = 8
 
 def read_index(document: Document) -> Links:
     """Return what the index names, relative to itself."""
-    body = document.body[:MOST_BYTES]
+    body, path = document.body[:MOST_BYTES], url.path(document.url)
     found = LinkCollector()
-    path = url.path(document.url)
     if path.endswith("/info.json"):
         found, note = deep_zoom.collected(deep_zoom.iiif(body))
         return found.links(document.url, "utf-8", note)
-    if path.endswith(".pf_meta"):
-        urls, hop = _of_list(body), Hop.REQUISITE
-    elif path.endswith(".pf_fragment"):
-        urls, hop = _of_result(body, path), Hop.SPECULATIVE
-    elif path.endswith("/page-data.json"):
-        urls, hop = _of_page(body, path), Hop.REQUISITE
-    elif path.endswith((".md", ".txt")):
-        urls, hop = _of_text(document, body, path), Hop.SPECULATIVE
-    elif path.endswith(("/search_index.json", "/search.json")):
-        urls, hop = chain(_of_languages(body, path), _found_by_search(body)), Hop.SPECULATIVE
-    elif jupyterlite.is_data(path):
-        urls, hop = jupyterlite.of_data(body, path), Hop.SPECULATIVE
-    elif path.endswith("/pagefind-entry.json"):
-        urls, hop = _of_entry(body), Hop.REQUISITE
-    else:
-        urls, hop = _of_stories(body), Hop.SPECULATIVE
+    urls, hop = _of_index(document, body, path)
     for name in urls:
         found.add(name, hop, LOADED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, "utf-8", note)
+
+
+def _of_index(document: Document, body: bytes, path: str) -> tuple[Iterator[str], Hop]:
+    if path.endswith(".pf_meta"):
+        return _of_list(body), Hop.REQUISITE
+    if path.endswith(".pf_fragment"):
+        return _of_result(body, path), Hop.SPECULATIVE
+    if path.endswith("/page-data.json"):
+        return _of_page(body, path), Hop.REQUISITE
+    if path.endswith("/pagefind-entry.json"):
+        return _of_entry(body), Hop.REQUISITE
+    if path.endswith((".md", ".txt")):
+        return _of_text(document, body, path), Hop.SPECULATIVE
+    if path.endswith(("/search_index.json", "/search.json")):
+        return chain(_of_languages(body, path), _found_by_search(body)), Hop.SPECULATIVE
+    if jupyterlite.is_data(path):
+        return jupyterlite.of_data(body, path), Hop.SPECULATIVE
+    if frameworks.DOCC_DATA.match(path):
+        return frameworks.docc_names(body, path), Hop.SPECULATIVE
+    return _of_stories(body), Hop.SPECULATIVE
 
 
 def _of_text(document: Document, body: bytes, path: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Data that the scripts of a framework load when a person clicks a link to a page. Pure.
 
 The page itself says enough to put the address of its data together: SvelteKit, Gatsby, Next.js, React Router and
-Remix, Nuxt. A page in any other form names nothing. Linear on any text.
+Remix, Nuxt, DocC. A page in any other form names nothing. Linear on any text.
 """
 
 import base64
@@ -33,6 +33,12 @@ _MOST_SIGNS = 1_000_000
 _WITH_DATA = '{type:"data"'
 _OF_URL = re.compile(r"\buses:\{[^{}]{0,500}\burl\"?:1[^{}]{0,500}\}\}\Z")  # loaded again for each page
 _SLASHED, _LACKING = "x-sveltekit-trailing-slash=1&", "x-sveltekit-invalidated="
+DOCC = "var baseUrl = "
+_DOCC = compiled(rf"<script>{DOCC}\"(/[^\"\\\s<>]{{0,300}})\"")
+_OF_DOCC = re.compile(r"(?:documentation|tutorials)(?:/.{0,1000})?\Z")
+DOCC_DATA = re.compile(r"(.*?/)(?:data/(?:documentation|tutorials)(?:/.*)?|index/index)\.json\Z")
+DOCC_SIGN = re.compile(rb"\"(?:interfaceLanguages|includedArchiveIdentifiers|schemaVersion)\"|\"doc:(?:\\?/){2}")
+_DOCC_PATH = re.compile(rb"\"(?:url|path)\"\s{0,4}:\s{0,4}\"\\?/([^\"]{1,1000})\"")
 _LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
 
 
@@ -237,3 +243,25 @@ def payloads(text: str, address: str) -> Iterator[str]:
 
 def _payload(path: str) -> str:
     return f"{path}index.txt" if path.endswith("/") else f"{path}.txt"
+
+
+def docc_page(source: str, address: str) -> Iterator[str]:
+    """Yield the data of the DocC page *source* at *address*: its text, which the page lacks, and the list of pages."""
+    if (found := _DOCC.search(source)) is None:
+        return
+    base = found[1].rstrip("/") + "/"
+    path = url.path(address)
+    below = path.removeprefix(base).rstrip("/") if path.startswith(base) else ""
+    if _OF_DOCC.match(below):
+        yield f"{base}data/{below}.json"
+    yield f"{base}index/index.json"
+
+
+def docc_names(body: bytes, path: str) -> Iterator[str]:
+    """Yield the pages, images and files that the data of DocC at *path* names, below the base of the site."""
+    base = DOCC_DATA.match(path)
+    root = base[1] if base else "/"
+    for found in _DOCC_PATH.finditer(body):
+        name = found[1].decode("utf-8", "replace").replace("\\/", "/")
+        if "\\" not in name and not name.startswith("/"):
+            yield root + name

@@ -1,4 +1,4 @@
-"""What scripts of a page load that only its whole source shows: chunks of Qwik, and modules in an import map.
+"""What scripts of a page load that only its whole source shows: chunks of Qwik, data of DocC, modules in an import map.
 
 Qwik resumes from names in attributes and in its state, such as `on:click="q-abc.js#symbol"`, below the folder that the
 container states: `<html q:base="/build/">`. The chunks import the others. Qwik City's links load `q-data.json` in the
@@ -14,9 +14,10 @@ from collections.abc import Iterator
 
 from archiver import url
 from archiver.config.expressions import compiled
+from archiver.extract.script import frameworks
 from archiver.model import Hop
 
-MARKS = _QWIK, _IMPORT_MAP = "q:container", "importmap"
+MARKS = _QWIK, _IMPORT_MAP, _DOCC = "q:container", "importmap", frameworks.DOCC
 _MOST_CHUNKS = 2000  # of one page
 _BASE = compiled(r"\sq:base=\"([^\"<>\s]{1,300})\"")
 _CHUNK = compiled(
@@ -35,6 +36,8 @@ def references(source: str, address: str) -> Iterator[tuple[str, Hop]]:
         yield from _qwik(source, address)
     if _IMPORT_MAP in source:
         yield from ((name, Hop.REQUISITE) for name in _imported(source))
+    if _DOCC in source:
+        yield from ((name, Hop.REQUISITE) for name in frameworks.docc_page(source, address))
 
 
 def _qwik(source: str, address: str) -> Iterator[tuple[str, Hop]]:
