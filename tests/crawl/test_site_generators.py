@@ -10,6 +10,7 @@ from fixtures.archives import stored
 from fixtures.crawl_in_process import crawl
 from fixtures.generated import SITES, Built
 from fixtures.generated_docs import DOCUMENTATION
+from fixtures.generated_lists import MANUALS
 from fixtures.rawserver import NOT_FOUND, RawServer, keep
 from fixtures.sites import ok
 
@@ -21,7 +22,7 @@ TYPES = {
     "html": "text/html",
     "": "text/html",
 }
-BUILT = {**SITES, **DOCUMENTATION, **bundled.SITES}
+BUILT = {**SITES, **DOCUMENTATION, **MANUALS, **bundled.SITES}
 ABOUT_THE_HOST = {"/robots.txt", "/favicon.ico", "/sitemap.xml", "/sitemap_index.xml"}
 
 
