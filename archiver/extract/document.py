@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 from archiver import url
 from archiver.config.expressions import compiled
-from archiver.extract.script import frameworks, jupyterlite
+from archiver.extract.script import applications, frameworks
 from archiver.model import Hop
 
 
@@ -81,6 +81,7 @@ _PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[referen
 _ADDRESS = compiled(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
 _MARKUP_SIGN = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
+_STRUCTURE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{\"]")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MANIFESTS = (".webmanifest", "/manifest.json")
 _INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
@@ -132,7 +133,9 @@ def _is_text_of_scripts(path: str, head: bytes) -> bool:
 
 
 def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
-    media = document.media_type
+    media, path = document.media_type, url.path(document.url)
+    if applications.is_data(path) and _STRUCTURE.match(head):
+        return Kind.INDEX
     if media == "application/manifest+json":
         return Kind.MANIFEST
     if media == "application/feed+json":
@@ -141,16 +144,14 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
         return Kind.JSON
     if not (loose or media in _JSON or media.endswith("+json")) or not _OBJECT.match(head):
         return None
-    if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
+    if document.hop is Hop.REQUISITE and path.lower().endswith(_MANIFESTS):
         return Kind.MANIFEST
-    path = url.path(document.url)
     if (
         path.endswith(_INDEXES)
         or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head))
         or (path.endswith("/search.json") and _OF_SEARCH.match(head))
         or (frameworks.DOCC_DATA.match(path) and frameworks.DOCC_SIGN.search(head))
         or (path.endswith("/info.json") and _OF_IIIF in head)
-        or jupyterlite.is_data(path)
     ):
         return Kind.INDEX
     if _FEED_SIGN.search(head):

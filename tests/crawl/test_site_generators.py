@@ -9,6 +9,7 @@ from fixtures import bundled
 from fixtures.archives import stored
 from fixtures.crawl_in_process import crawl
 from fixtures.generated import SITES, Built
+from fixtures.generated_applications import APPLICATIONS
 from fixtures.generated_docs import DOCUMENTATION
 from fixtures.generated_lists import MANUALS
 from fixtures.rawserver import NOT_FOUND, RawServer, keep
@@ -22,7 +23,7 @@ TYPES = {
     "html": "text/html",
     "": "text/html",
 }
-BUILT = {**SITES, **DOCUMENTATION, **MANUALS, **bundled.SITES}
+BUILT = {**SITES, **DOCUMENTATION, **MANUALS, **APPLICATIONS, **bundled.SITES}
 ABOUT_THE_HOST = {"/robots.txt", "/favicon.ico", "/sitemap.xml", "/sitemap_index.xml"}
 
 

@@ -814,3 +814,43 @@ def test_the_data_of_a_page_of_docc(page: str, expected: set[str]) -> None:
 def test_the_data_of_docc(data: str, at: str, expected: set[str]) -> None:
     """Paths in it begin at the base of the site."""
     assert {name.split()[0] for name in named(data, at, "application/json")} == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "at", "expected"),
+    [
+        (
+            '{"dataUrl":"g.data.unityweb","wasmCodeUrl":"g.wasm.code.unityweb","x":1}',
+            "/a/g.json",
+            {"/a/g.data.unityweb"},
+        ),
+        (
+            '{"resources":{"a":{"de":{"de/A.resources.dll":"a"}},"b":[1],"c":{"A.dll":"b"}},"config":["appsettings.json",7]}',
+            "/a/_framework/blazor.boot.json",
+            {"/a/_framework/de/A.resources.dll", "/a/_framework/A.dll", "/a/appsettings.json"},
+        ),
+        ('{"resources":{"assembly":["A.dll"]},"config":"x"}', "/a/_framework/blazor.boot.json", set()),
+        ('{"assets/b.png":["assets/b.png"]}', "/a/assets/AssetManifest.json", {"/a/assets/assets/b.png"}),
+        (
+            '[{"fonts":[{"asset":"f.otf"},{"asset":1},2]},{"fonts":3},4]',
+            "/a/assets/FontManifest.json",
+            {"/a/assets/f.otf"},
+        ),
+        ('"BwVhLnBuZwf/YQ=="', "/a/assets/AssetManifest.bin.json", {"/a/assets/a.png"}),
+        ('"not base64!"', "/a/assets/AssetManifest.bin.json", set()),
+        ("[" * 100_000, "/a/assets/FontManifest.json", set()),
+    ],
+    ids=["Unity", ".NET 7", "other types", "assets", "fonts", "binary assets", "damaged", "deep"],
+)
+def test_the_lists_of_applications(data: str, at: str, expected: set[str]) -> None:
+    document = Document(f"http://h{at}", "application/json", None, data.encode(), page="http://h/a/")
+    assert {link.url for link in links(document).links} >= {f"http://h{name}" for name in expected}
+    assert expected or not links(document).links
+
+
+@pytest.mark.parametrize(
+    "text", ['const RESOURCES = {"en": "English"};', "var executable = 1, fileSizes = {}", "frameworkUrl"]
+)
+def test_other_scripts_are_no_applications(text: str) -> None:
+    assert not links(Document("http://h/a.js", "text/javascript", None, text.encode(), page="http://h/")).links
+    assert not links(Document("http://h/", "text/html", None, f"<script>{text}</script>".encode())).links

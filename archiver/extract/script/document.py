@@ -22,7 +22,7 @@ from archiver.extract import charset, deep_zoom
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
 from archiver.extract.references import MOST_LINKS, LinkCollector
-from archiver.extract.script import docsify, folders, frameworks, generators, javascript, jupyterlite, viewers
+from archiver.extract.script import applications, docsify, folders, frameworks, generators, javascript, viewers
 from archiver.extract.script.generators import LOADED
 from archiver.extract.wordpress import read_rest
 from archiver.http.content_coding import decoded
@@ -186,8 +186,8 @@ def _of_index(document: Document, body: bytes, path: str) -> tuple[Iterator[str]
         return _of_text(document, body, path), Hop.SPECULATIVE
     if path.endswith(("/search_index.json", "/search.json")):
         return chain(_of_languages(body, path), _found_by_search(body)), Hop.SPECULATIVE
-    if jupyterlite.is_data(path):
-        return jupyterlite.of_data(body, path), Hop.SPECULATIVE
+    if applications.is_data(path):
+        return applications.of_data(body, path), Hop.SPECULATIVE
     if frameworks.DOCC_DATA.match(path):
         return frameworks.docc_names(body, path), Hop.SPECULATIVE
     return _of_stories(body), Hop.SPECULATIVE

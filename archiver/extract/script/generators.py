@@ -17,11 +17,11 @@ from urllib.parse import quote, unquote, urljoin
 from archiver import url
 from archiver.config.expressions import compiled
 from archiver.extract.script import (
+    applications,
     docsify,
     doxygen,
     folders,
     frameworks,
-    jupyterlite,
     routes,
     rustdoc,
     versions,
@@ -32,7 +32,7 @@ from archiver.model import Hop
 
 LOADED = "script/loader"
 _OF_PAGES = "data-root-path"  # of rustdoc
-ATTRIBUTES = frozenset((_OF_PAGES, jupyterlite.ROOT))
+ATTRIBUTES = frozenset((_OF_PAGES, applications.ROOT))
 HASHES = "__VP_HASH_MAP__"
 _MARKS = (HASHES, doxygen.RESULTS_SHOWN, *frameworks.MARKS)
 MOST_PAGES = 20_000  # pages of one table
@@ -61,8 +61,8 @@ def by_attributes(attributes: Mapping[str, str]) -> Iterator[tuple[str, Hop]]:
     """Yield what an element with some of `ATTRIBUTES` names for scripts."""
     if _OF_PAGES in attributes:
         yield from rustdoc.page_files(attributes)
-    if jupyterlite.ROOT in attributes:
-        yield from ((name, Hop.SPECULATIVE) for name in jupyterlite.page_files(attributes))
+    if applications.ROOT in attributes:
+        yield from ((name, Hop.SPECULATIVE) for name in applications.page_files(attributes))
 
 
 def inline(text: str) -> Iterator[tuple[str, Hop]]:
@@ -72,7 +72,8 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     yield from ((name, Hop.REQUISITE) for name in versions.list_of_theme(text))
     if "new SearchBox(" in text and (box := doxygen.SEARCH_BOX.search(text)):  # of Doxygen up to 1.9.4
         yield from ((f"{box[1]}/{name}.html", Hop.SPECULATIVE) for name in ("all_0", "nomatches"))
-    named = itertools.chain(pagefind(text), docsify.settings(text), frameworks.nuxt(text), viewers.of_script(text))
+    readers = (applications.of_page, pagefind, docsify.settings, frameworks.nuxt, viewers.of_script)
+    named = itertools.chain.from_iterable(reader(text) for reader in readers)
     yield from ((name, Hop.SPECULATIVE) for name in named)
 
 
@@ -253,7 +254,8 @@ def script_urls(text: str, address: str, page: str = "") -> Iterator[tuple[str, 
     yield from ((name, Hop.REQUISITE, LOADED) for name in _of_model(text, head, address))
     yield from ((name, Hop.SPECULATIVE, LOADED) for name in _rspress(text, url.path(address)))
     yield from (
-        (name, Hop.SPECULATIVE, LOADED) for name in itertools.chain(_of_sphinx(text, page), _of_exdoc(text, address))
+        (name, Hop.SPECULATIVE, LOADED)
+        for name in itertools.chain(_of_sphinx(text, page), _of_exdoc(text, address), applications.of_script(text))
     )
 
 
