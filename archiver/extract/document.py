@@ -133,8 +133,8 @@ def _is_text_of_scripts(path: str, head: bytes) -> bool:
 
 
 def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
-    media, path = document.media_type, url.path(document.url)
-    if applications.is_data(path) and _STRUCTURE.match(head):
+    media, address = document.media_type, document.url.partition("?")[0]
+    if applications.is_data(address) and _STRUCTURE.match(head):
         return Kind.INDEX
     if media == "application/manifest+json":
         return Kind.MANIFEST
@@ -144,14 +144,14 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
         return Kind.JSON
     if not (loose or media in _JSON or media.endswith("+json")) or not _OBJECT.match(head):
         return None
-    if document.hop is Hop.REQUISITE and path.lower().endswith(_MANIFESTS):
+    if document.hop is Hop.REQUISITE and address.lower().endswith(_MANIFESTS):
         return Kind.MANIFEST
     if (
-        path.endswith(_INDEXES)
-        or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head))
-        or (path.endswith("/search.json") and _OF_SEARCH.match(head))
-        or (frameworks.DOCC_DATA.match(path) and frameworks.DOCC_SIGN.search(head))
-        or (path.endswith("/info.json") and _OF_IIIF in head)
+        address.endswith(_INDEXES)
+        or (address.endswith(_LISTS_OF_STORIES) and _STORIES.match(head))
+        or (address.endswith("/search.json") and _OF_SEARCH.match(head))
+        or (frameworks.DOCC_DATA.match(url.path(document.url)) and frameworks.DOCC_SIGN.search(head))
+        or (address.endswith("/info.json") and _OF_IIIF in head)
     ):
         return Kind.INDEX
     if _FEED_SIGN.search(head):

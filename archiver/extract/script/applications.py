@@ -79,7 +79,7 @@ def of_script(text: str) -> Iterator[str]:
 
 
 def is_data(path: str) -> bool:
-    """True if *path* is that of a configuration or a list."""
+    """True if *path*, or the URL with it, is that of a configuration or a list."""
     return path.endswith(_DATA) or (path.endswith(LIST) and CONTENTS in path)
 
 
