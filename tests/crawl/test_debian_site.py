@@ -4,7 +4,9 @@ A browser loads some of its pages: every 120th, with ARCHIVER_LONG every 40th, w
 ARCHIVER_SITE names the folder of another site for the browser; the other checks expect Python's manual.
 """
 
+import json
 import os
+import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
@@ -95,7 +97,12 @@ def test_a_real_site(tmp_path: Path) -> None:
 
 def _what_is_reachable_is_captured_and_nothing_else(site: Site) -> None:
     assert len(site.reachable) > 400
-    assert {site.target(record) for record in site.stored} == site.reachable | UNNAMED - {"/favicon.ico"} | {
+    listed = re.search(r"\"?docnames\"?:\s?(\[[^\]]*\])", site.files["/searchindex.js"].read_text("utf-8"))
+    assert listed is not None
+    found_by_search = {f"/{name}.html" for name in json.loads(listed[1])}
+    assert {site.target(record) for record in site.stored} == site.reachable | found_by_search | UNNAMED - {
+        "/favicon.ico"
+    } | {
         "/_static/glossary.json",  # only the script of the search names it …
         "/_static/plus.png",  # … and another script this one
         "/robots.txt",
