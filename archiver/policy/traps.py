@@ -245,11 +245,11 @@ class Traps:
         """
         if self._novelty is None or not self.is_barren(via):
             return ()
-        origin = url.origin(via)
+        origin, answer = url.origin(via), hash((page_of(address), content))
         if self._novelty.is_new(origin, content):
-            self._novelty.is_new(origin, hash((page_of(address), content)))
+            self._novelty.is_new(origin, answer)
             return self._forgive(via)
-        if not self.is_poor(via) or not self._novelty.is_new(origin, hash((page_of(address), content))):
+        if not self.is_poor(via) or not self._novelty.is_new(origin, answer):
             return ()
         return self._count(via, self._names(via), PageNovelty.NOTHING)
 

@@ -268,8 +268,12 @@ def _refuse_devices(path: Path) -> None:
     """Raise `ConfigError` if *path* is no place for a file. As root, one would replace a device for all programs."""
     if path.parent == _DEVICES and path.is_symlink():  # such as /dev/stdout, whatever it leads to
         raise ConfigError(f"{path} is a link to an open file, which archiver does not replace; name another file")
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise ConfigError(f"{path} is {kind(path.stat().st_mode)}, which archiver does not replace; name another file")
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # it does not exist, or is reported when it is written
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise ConfigError(f"{path} is {kind(mode)}, which archiver does not replace; name another file")
 
 
 def replace_file(

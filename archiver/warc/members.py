@@ -57,7 +57,7 @@ class _Feed(Protocol):
         """Return the next bytes of this member; b"" at its undamaged end."""
 
     def pass_empty(self) -> int:
-        """Pass over the empty members that follow, written in a usual way; return their number."""
+        """Skip the empty members that follow, as far as their form is usual. Return their number."""
 
 
 class _Plain:

@@ -71,7 +71,9 @@ def of_script(text: str) -> Iterator[str]:
         yield from _STARTED.findall(text) or ("main.dart.js",)
         yield from _OF_FLUTTER
     if "flutter-app-cache" in text and (found := _FILES.search(text)):
-        yield from (quote(name, safe="/%", errors="replace") for name in _keys_at(text, found.end()) if name != "/")
+        yield from (
+            quote(name, safe="/%", errors="replace") for name in _keys(json_at(text, found.end())) if name != "/"
+        )
     if 'blazor.boot.json"' in text:
         yield "blazor.boot.json"
     if ".unityweb" in text:
@@ -134,13 +136,16 @@ def _of_list(content: list[object], root: str) -> Iterator[str]:
             yield f"{root}{CONTENTS}{name}{LIST}" if folder else f"{root}/files/{name}"
 
 
-def _keys_at(text: str, start: int) -> list[str]:
-    """Return the first keys of the JSON object in *text* from *start* on; none if it is damaged."""
+def json_at(text: str, start: int) -> object:
+    """Return the JSON value in *text* from *start* on; None if it is damaged."""
     try:
-        found = json.JSONDecoder().raw_decode(text, start)[0]
+        return json.JSONDecoder().raw_decode(text, start)[0]
     except (ValueError, RecursionError):
-        return []
-    return list(found)[:_MOST]
+        return None
+
+
+def _keys(value: object) -> list[str]:
+    return list(value)[:_MOST] if isinstance(value, dict) else []
 
 
 def _assets(data: object) -> Iterator[str]:

@@ -188,8 +188,8 @@ def _of_index(document: Document, body: bytes, path: str) -> tuple[Iterator[str]
         return chain(_of_languages(body, path), _found_by_search(body)), Hop.SPECULATIVE
     if applications.is_data(path):
         return applications.of_data(body, path), Hop.SPECULATIVE
-    if frameworks.DOCC_DATA.match(path):
-        return frameworks.docc_names(body, path), Hop.SPECULATIVE
+    if docc := frameworks.DOCC_DATA.match(path):
+        return frameworks.docc_names(body, docc[1]), Hop.SPECULATIVE
     return _of_stories(body), Hop.SPECULATIVE
 
 

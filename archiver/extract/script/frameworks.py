@@ -257,10 +257,8 @@ def docc_page(source: str, address: str) -> Iterator[str]:
     yield f"{base}index/index.json"
 
 
-def docc_names(body: bytes, path: str) -> Iterator[str]:
-    """Yield the pages, images and files that the data of DocC at *path* names, below the base of the site."""
-    base = DOCC_DATA.match(path)
-    root = base[1] if base else "/"
+def docc_names(body: bytes, root: str) -> Iterator[str]:
+    """Yield the pages, images and files that data of DocC names, below the *root* of its site."""
     for found in _DOCC_PATH.finditer(body):
         name = found[1].decode("utf-8", "replace").replace("\\/", "/")
         if "\\" not in name and not name.startswith("/"):

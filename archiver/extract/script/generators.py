@@ -9,7 +9,6 @@ other form names nothing. Linear on any text.
 """
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, unquote, urljoin
@@ -342,7 +341,7 @@ def _of_sphinx(text: str, page: str) -> Iterator[str]:
     Names are those of the sources. The builder `dirhtml` makes a folder of each page, also of that of the search.
     """
     found = _PAGES_OF_SPHINX.search(text) if text.startswith(_INDEX_OF_SPHINX) else None
-    names = _json_at(text, found.end()) if found else None
+    names = applications.json_at(text, found.end()) if found else None
     are_folders = page.partition("?")[0].endswith("/search/")
     for name in _file_names(names):
         folder = name[: -len("index")] if name == "index" or name.endswith("/index") else f"{name}/"
@@ -352,19 +351,11 @@ def _of_sphinx(text: str, page: str) -> Iterator[str]:
 def _of_exdoc(text: str, address: str) -> Iterator[str]:
     """Yield the pages that ExDoc's script at *address* lists in the sidebar of each page."""
     found = _SIDEBAR_OF_EXDOC.match(text)
-    nodes = _json_at(text, found.end()) if found else None
+    nodes = applications.json_at(text, found.end()) if found else None
     groups = [group for group in nodes.values() if isinstance(group, list)] if isinstance(nodes, dict) else []
     entries = (entry for group in groups for entry in group if isinstance(entry, dict) and "url" not in entry)
     root = "../" if "/dist/" in address else "./"
     yield from (f"{root}{name}.html" for name in _file_names([entry.get("id") for entry in entries]))
-
-
-def _json_at(text: str, start: int) -> object:
-    """Return the JSON value in *text* from *start* on; None if it is damaged."""
-    try:
-        return json.JSONDecoder().raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
 
 
 def _file_names(names: object) -> Iterator[str]:
