@@ -854,3 +854,9 @@ def test_the_lists_of_applications(data: str, at: str, expected: set[str]) -> No
 def test_other_scripts_are_no_applications(text: str) -> None:
     assert not links(Document("http://h/a.js", "text/javascript", None, text.encode(), page="http://h/")).links
     assert not links(Document("http://h/", "text/html", None, f"<script>{text}</script>".encode())).links
+
+
+def test_a_template_in_the_settings_of_unity_is_no_name() -> None:
+    text = '<script>b="Build";start({dataUrl:b+"/x.data.br",frameworkUrl:`${b}/x.js.br`,codeUrl:`Build/x.br`})</script>'
+    found = {link.url for link in links(Document("http://h/a/", "text/html", None, text.encode())).links}
+    assert found == {"http://h/a/Build/x.data.br", "http://h/a/Build/x.br"}

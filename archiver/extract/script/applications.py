@@ -37,7 +37,7 @@ _DATA = (CONFIGURATION, *_MANIFESTS, _BOOT)
 
 _UNITY = compiled(
     r"\b(?:data|framework|code|memory|symbols)Url\s*+[:=]\s*+(?:([\w$]{1,40}+)\s*+\+\s*+)?+"
-    r"[\"'`]([^\"'`\\\s<>]{1,300})[\"'`]"
+    r"[\"'`]([^\"'`\\\s<>{}]{1,300})[\"'`]"
 )
 _ASSIGNED = compiled(r"(?<![\w$.])([\w$]{1,40}+)\s*+=\s*+[\"'`]([^\"'`\\\s<>]{0,300})[\"'`]")
 _OLD_UNITY = compiled(r"\"\w{1,40}Url\"\s*+:\s*+\"([^\"\\\s:<>]{1,300}\.unityweb)\"")
